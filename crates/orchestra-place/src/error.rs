@@ -62,8 +62,12 @@ pub enum PlaceError {
         /// Its target.
         target: PathBuf,
     },
-    /// A git directory with more references in files of their own than are looked at.
-    #[error("`{}` has too many files to look for symbolic links in it: run `git pack-refs --all`", .0.display())]
+    /// A git directory with more references, or logs of references, in files of their own than are looked at.
+    #[error(
+        "`{}` has too many files to look for symbolic links in it: run `git pack-refs --all`, or list the workspace in \
+         `safe_directories` of your own orchestra.toml",
+        .0.display()
+    )]
     LooseReferences(PathBuf),
     /// A git directory whose configuration names another working tree.
     #[error(

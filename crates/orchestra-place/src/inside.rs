@@ -5,7 +5,9 @@
 //! such as `hooks`, may be links.
 
 use std::{
+    ffi::OsStr,
     fs, io,
+    os::unix::ffi::OsStrExt as _,
     path::{Component, Path, PathBuf},
 };
 
@@ -15,13 +17,14 @@ use crate::{
 };
 
 /// Entries of a git directory that decide what the repository is, or that git changes for worktrees and branches.
-const ENTRIES: [&str; 15] = [
+const ENTRIES: [&str; 17] = [
     "HEAD",
     "commondir",
     "config",
     "config.worktree",
     "gitdir",
     "index",
+    "info",
     "logs",
     "logs/refs",
     "objects",
@@ -30,16 +33,20 @@ const ENTRIES: [&str; 15] = [
     "packed-refs",
     "refs",
     "refs/heads",
+    "shallow",
     "worktrees",
 ];
 
-/// Entries whose own entries are looked at as well before git writes.
-const DIRECTORIES: [&str; 4] = ["logs", "objects", REFERENCES, "worktrees"];
+/// Directories whose entries are looked at as well before git writes.
+const DIRECTORIES: [&str; 4] = ["objects", "objects/info", "objects/pack", WORKTREES];
 
-/// The one of them whose directories are looked at at any depth: branches have any name.
-const REFERENCES: &str = "refs";
+/// Directories that are looked at at any depth: references have any name, and git writes a log for each of them.
+const TREES: [&str; 2] = ["logs", "refs"];
 
-/// Maximum number of files and directories in it. Git stores most references in one file.
+/// The directory with the git directories of linked worktrees. Git changes references and logs there as well.
+const WORKTREES: &str = "worktrees";
+
+/// Maximum number of files and directories in one of [`TREES`]. Git stores most references in one file.
 const MAX_REFERENCES: usize = 100_000;
 
 /// The git directory of a checkout and that of all checkouts, which are often the same. Their paths are canonical.
@@ -62,15 +69,31 @@ impl GitDirectories<'_> {
         paths.try_for_each(|path| self.check_link(&path))
     }
 
-    /// Refuses links below the entries that lead out of both directories: what git is about to write through.
+    /// Refuses links below the entries that lead out of both directories, and such links in the git directories of all
+    /// linked worktrees: what git is about to write through.
     ///
     /// # Errors
     /// When there is such a link, there are too many references to look for one, or an entry cannot be read.
     pub(crate) fn check_below_entries(self) -> Result<(), PlaceError> {
         for directory in self.each() {
-            for name in DIRECTORIES {
-                self.check_below(directory.join(name), name == REFERENCES)?;
+            self.check_all_below(directory)?;
+        }
+        for worktree in subdirectories(&self.common.join(WORKTREES))? {
+            for name in ENTRIES {
+                self.check_link(&worktree.join(name))?;
             }
+            self.check_all_below(&worktree)?;
+        }
+        Ok(())
+    }
+
+    fn check_all_below(self, directory: &Path) -> Result<(), PlaceError> {
+        self.check_below(directory.to_owned(), Depth::PseudoReferences)?;
+        for name in DIRECTORIES {
+            self.check_below(directory.join(name), Depth::Entries)?;
+        }
+        for name in TREES {
+            self.check_below(directory.join(name), Depth::Any)?;
         }
         Ok(())
     }
@@ -80,7 +103,7 @@ impl GitDirectories<'_> {
         [Some(self.own), common].into_iter().flatten()
     }
 
-    fn check_below(self, path: PathBuf, is_deep: bool) -> Result<(), PlaceError> {
+    fn check_below(self, path: PathBuf, depth: Depth) -> Result<(), PlaceError> {
         let (mut below, mut count) = (vec![path], 0);
         while let Some(path) = below.pop() {
             let entries = match fs::read_dir(&path) {
@@ -89,14 +112,17 @@ impl GitDirectories<'_> {
             };
             for entry in entries {
                 let entry = entry.map_err(|source| unreadable(&path, source))?;
+                if depth == Depth::PseudoReferences && !is_pseudo_reference(&entry.file_name()) {
+                    continue;
+                }
                 count += 1;
                 match entry.file_type() {
                     Ok(kind) if kind.is_symlink() => self.check_link(&entry.path())?,
-                    Ok(kind) if kind.is_dir() && is_deep => below.push(entry.path()),
+                    Ok(kind) if kind.is_dir() && depth == Depth::Any => below.push(entry.path()),
                     _ => {}
                 }
             }
-            if is_deep && count > MAX_REFERENCES {
+            if depth == Depth::Any && count > MAX_REFERENCES {
                 return Err(PlaceError::LooseReferences(path));
             }
         }
@@ -129,4 +155,39 @@ impl GitDirectories<'_> {
             }),
         }
     }
+}
+
+/// Entries of a directory that are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// Those with the name of a pseudo-reference.
+    PseudoReferences,
+    /// All of its own entries.
+    Entries,
+    /// All entries at any depth.
+    Any,
+}
+
+/// Returns whether git uses a name at the top of a git directory for a pseudo-reference, such as `ORIG_HEAD`, or for a
+/// file of that form, such as `FETCH_HEAD`.
+fn is_pseudo_reference(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.iter()
+        .all(|byte| byte.is_ascii_uppercase() || *byte == b'_')
+}
+
+/// Returns the directories in a directory, without links.
+fn subdirectories(path: &Path) -> Result<Vec<PathBuf>, PlaceError> {
+    let entries = match fs::read_dir(path) {
+        Err(error) if is_missing(&error) => return Ok(Vec::new()),
+        entries => entries.map_err(|source| unreadable(path, source))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|source| unreadable(path, source))?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
 }

@@ -98,6 +98,12 @@ pub(crate) fn confine(
     let writable: Vec<PathBuf> = writable
         .filter_map(|path| path.canonicalize().ok())
         .collect();
+    if writable.iter().any(|path| path.parent().is_none()) {
+        return Err(failed(
+            "a sandbox in which `/` may be written protects nothing; name the directories that the command needs"
+                .to_owned(),
+        ));
+    }
     let no_capabilities = |error: Errno| failed(format!("capabilities: {error}"));
     // A user namespace brings others, which are of no use outside of it.
     let ours = capabilities(None).map_err(no_capabilities)?;

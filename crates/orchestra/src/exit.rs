@@ -188,7 +188,9 @@ pub(crate) fn report(result: Result<Exit, Failure>) -> ExitCode {
     };
     if let Some(error) = error {
         let error = format!("{error:#}");
-        output::complain(&format!("error: {}", orchestra_secret::text(&error)));
+        // Files of a workspace and answers of servers are quoted in errors.
+        let error = orchestra_secret::text(&error);
+        output::complain(&format!("error: {}", output::printable(&error)));
     }
     ExitCode::from(exit.code())
 }
@@ -196,6 +198,12 @@ pub(crate) fn report(result: Result<Exit, Failure>) -> ExitCode {
 /// Ends the program where it stands, at a second signal.
 pub(crate) fn at_once() -> ! {
     output::complain("stopped at once by a second signal; running work was interrupted");
+    std::process::exit(i32::from(Exit::Failed.code()))
+}
+
+/// Ends the program where it stands, after a signal.
+pub(crate) fn stopped() {
+    output::complain("stopped by a signal");
     std::process::exit(i32::from(Exit::Failed.code()))
 }
 

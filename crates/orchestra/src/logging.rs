@@ -29,9 +29,13 @@ pub(crate) fn check(filter: &str) -> anyhow::Result<()> {
 fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
     let parsed = EnvFilter::builder()
         .parse(filter)
-        .map_err(anyhow::Error::new)
+        .map_err(|error| {
+            let text = format!("{:#}", anyhow::Error::new(error));
+            anyhow::Error::msg(output::in_a_line(&text))
+        })
         .and_then(|parsed| check_levels(filter).map(|()| parsed));
-    parsed.with_context(|| format!("log filter `{filter}`"))
+    // The configuration of a workspace can have it.
+    parsed.with_context(|| format!("log filter `{}`", output::in_a_line(filter)))
 }
 
 /// Refuses a part of a filter without a level. The library takes `inof` as the name of a part, and
@@ -41,7 +45,8 @@ fn check_levels(filter: &str) -> anyhow::Result<()> {
         let level = part.rsplit_once('=').map_or(part, |(_, level)| level);
         anyhow::ensure!(
             !level.is_empty() && level.parse::<LevelFilter>().is_ok(),
-            "`{part}` is neither a level (off, error, warn, info, debug or trace) nor PART=LEVEL"
+            "`{}` is neither a level (off, error, warn, info, debug or trace) nor PART=LEVEL",
+            output::in_a_line(part)
         );
     }
     Ok(())

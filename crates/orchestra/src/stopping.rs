@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::watch, time::Instant};
+use tokio::{runtime::Runtime, sync::watch, time::Instant};
 
 use crate::{
     exit::{self, Failure},
@@ -193,6 +193,58 @@ pub(crate) trait Terminal: io::IsTerminal + 'static {}
 
 #[cfg(not(unix))]
 impl<T: io::IsTerminal + 'static> Terminal for T {}
+
+/// Ends a command that blocks its thread at the first signal. Work that it asks for is dropped with the programs that it
+/// started, and the command ends shortly after, wherever it is.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    signals: Signals,
+    listening: Runtime,
+}
+
+impl Ending {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// When the system does not report signals, or no runtime can be created.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let listening = serving::runtime()?;
+        let signals = listening.block_on(async { Signals::listen() })?;
+        let first = signals.clone();
+        listening.spawn(async move {
+            first.first().await;
+            tokio::time::sleep(FILES).await;
+            exit::stopped();
+        });
+        Ok(Self { signals, listening })
+    }
+
+    /// Runs work until its end or the first signal, in a runtime of its own.
+    ///
+    /// # Errors
+    /// When there was a signal, or no runtime can be created.
+    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let runtime = serving::runtime()?;
+        let done: Result<T, Failure> = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                done = work => Ok(done),
+                () = self.signals.first() => Err(anyhow::Error::msg("stopped by a signal").into()),
+            }
+        });
+        match done {
+            // Nothing that still computes is waited for.
+            Ok(_) => runtime.shutdown_background(),
+            Err(_) => runtime.shutdown_timeout(FILES),
+        }
+        done
+    }
+
+    /// Ends the listening. Signals have no effect from then on.
+    pub(crate) fn close(self) {
+        self.listening.shutdown_background();
+    }
+}
 
 /// Waits until a terminal hangs up; forever where it is none. The system sends SIGHUP only to the session whose
 /// terminal it is, and a read reports it only while nothing else reads.

@@ -175,6 +175,7 @@ fn link_in_a_git_directory_that_leads_out_of_it_is_refused() {
         "HEAD",
         "config",
         "index",
+        "info",
         "logs",
         "logs/refs",
         "objects",
@@ -182,6 +183,7 @@ fn link_in_a_git_directory_that_leads_out_of_it_is_refused() {
         "packed-refs",
         "refs",
         "refs/heads",
+        "shallow",
         "worktrees",
     ]
     .into_iter()
@@ -211,11 +213,20 @@ fn link_below_the_entries_of_a_git_directory_is_refused_before_git_writes() {
     let root = Root::new();
     let own = root.repository("own");
     for (index, name) in [
+        "FETCH_HEAD",
         "logs/HEAD",
+        "logs/refs/heads",
+        "logs/refs/heads/main",
+        "logs/refs/orchestra/remotes/origin/board",
         "objects/ab",
+        "objects/info/commit-graph",
         "refs/heads/orchestra/plans",
         "refs/tags/deep/er/v1",
         "worktrees/linked",
+        "worktrees/linked/index",
+        "worktrees/linked/logs",
+        "worktrees/linked/logs/HEAD",
+        "worktrees/linked/refs/bisect/bad",
     ]
     .into_iter()
     .enumerate()
@@ -225,6 +236,7 @@ fn link_below_the_entries_of_a_git_directory_is_refused_before_git_writes() {
         let link = git.join(name);
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         drop(fs::remove_file(&link));
+        drop(fs::remove_dir_all(&link));
         symlink(own.join(".git").join(name), &link).unwrap();
         root.find(&evil).unwrap();
         let error = check_answer(&evil, Safety::Unlisted, &evil, &git).unwrap_err();

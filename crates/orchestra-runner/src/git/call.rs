@@ -1,6 +1,7 @@
 //! One call of git: what it is told, how it runs, and how it is ended.
 
 use std::{
+    borrow::Cow,
     ffi::OsString,
     fs::File,
     io::{self, Read as _, Seek as _, SeekFrom},
@@ -16,7 +17,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Git, GitError, RepositoryLock, error::classify, names::shortened};
+use super::{Git, GitError, RepositoryLock, error::classify, names::shortened, pipes};
 
 /// How much of git's last words is kept.
 const LAST_WORDS: usize = 4096;
@@ -35,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// What every call says before its command: nothing of the user's runs by the way, no change is overlooked, nothing
 /// goes on in the background, and what was written is on the disk when git ends, for the journal says so from then on.
-const ALWAYS: [&str; 29] = [
+const ALWAYS: [&str; 31] = [
     "--no-pager",
     "-c",
     "core.hooksPath=/dev/null",
@@ -43,6 +44,9 @@ const ALWAYS: [&str; 29] = [
     "core.fsmonitor=false",
     "-c",
     "core.ignoreStat=false",
+    "-c",
+    // Its remotes are programs.
+    "protocol.ext.allow=never",
     "-c",
     "gc.auto=0",
     "-c",
@@ -87,6 +91,9 @@ const WITHOUT_LFS: [&str; 8] = [
     "filter.lfs.required=false",
 ];
 
+/// Variable by which git fetches no objects that a partial clone lacks.
+const NO_LAZY_FETCH: &str = "GIT_NO_LAZY_FETCH";
+
 /// One call of git, which runs when it is told to.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -96,7 +103,7 @@ pub(super) struct Call {
     directory: PathBuf,
     first: Vec<OsString>,
     arguments: Vec<OsString>,
-    environment: Vec<(&'static str, OsString)>,
+    environment: Vec<(Cow<'static, str>, OsString)>,
     input: Vec<u8>,
     lock: Option<Stdio>,
     undisturbed: bool,
@@ -175,8 +182,12 @@ impl Call {
     }
 
     /// Sets a variable.
-    pub(super) fn env(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
-        self.environment.push((name, value.into()));
+    pub(super) fn env(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<OsString>,
+    ) -> Self {
+        self.environment.push((name.into(), value.into()));
         self
     }
 
@@ -228,9 +239,25 @@ impl Call {
         }
     }
 
+    /// Directories whose files git opens.
+    fn places(&self) -> Vec<pipes::Place> {
+        let mut places = Vec::new();
+        if self.directory.parent().is_some() {
+            places.push(pipes::Place::working_tree(&self.directory));
+        }
+        for (name, value) in &self.environment {
+            places.extend(match &**name {
+                "GIT_DIR" => Some(pipes::Place::git_directory(Path::new(value))),
+                "GIT_WORK_TREE" => Some(pipes::Place::working_tree(Path::new(value))),
+                _ => None,
+            });
+        }
+        places
+    }
+
     /// Runs it to its end.
     ///
-    /// When it takes too long, says too much or the future is dropped, git and whatever it has started are
+    /// When it takes too long, waits for a named pipe, says too much or the future is dropped, git and whatever it has started are
     /// told to end, which lets it remove its lock files, and killed shortly after; but for one that is
     /// [undisturbed](Self::undisturbed).
     pub(super) async fn run(self) -> Result<Answer, GitError> {
@@ -252,8 +279,22 @@ impl Call {
             false => self.git.0.timeout,
         };
         let input = std::mem::take(&mut self.input);
-        let ended = timeout(after, running.talk(&input, limit)).await;
+        let watch = pipes::Watch::new(self.places());
+        let ended = tokio::select! {
+            biased;
+            ended = timeout(after, running.talk(&input, limit)) => Some(ended),
+            () = watch.finds() => None,
+        };
         let (operation, subject) = (self.operation, self.subject);
+        // Git may have ended after the pipe was found.
+        let ended = match (ended, watch.found()) {
+            (Some(ended), None) => ended,
+            (_, path) => {
+                running.end().await;
+                let path = path.unwrap_or_default();
+                return Err(GitError::Pipe { operation, path });
+            }
+        };
         match ended {
             Err(_) => {
                 running.end().await;
@@ -300,7 +341,21 @@ impl Call {
         let words = || tempfile::tempfile().and_then(|words| Ok((words.try_clone()?, words)));
         let (written, mut words) = words().map_err(failed)?;
         let mut child = self.start(Stdio::null(), Stdio::from(written))?;
-        let status = match timeout(LONGEST, child.wait()).await {
+        let ended = async {
+            let watch = pipes::Watch::new(self.places());
+            loop {
+                tokio::select! {
+                    biased;
+                    ended = child.wait() => return ended,
+                    // The pipe was empty for git, which continues.
+                    () = watch.finds() => {
+                        let path = watch.found().unwrap_or_default();
+                        tracing::warn!(path = %path.display(), "git waited for a named pipe");
+                    }
+                }
+            }
+        };
+        let status = match timeout(LONGEST, ended).await {
             Ok(status) => status.map_err(failed)?,
             Err(_) => {
                 return Err(GitError::TimedOut {
@@ -331,7 +386,12 @@ impl Call {
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_EDITOR", "true")
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .envs(self.git.fetches_nothing().then_some((NO_LAZY_FETCH, "1")))
+            .envs(
+                self.environment
+                    .iter()
+                    .map(|(name, value)| (&**name, value)),
+            )
             .args(ALWAYS)
             .args(if inner.lfs { &[] } else { &WITHOUT_LFS[..] })
             .args(&self.first)

@@ -81,6 +81,14 @@ pub enum GitError {
         /// How long it was given.
         after: Duration,
     },
+    /// Git waited for a named pipe in the place of one of its files; it was ended with all that it had started.
+    #[error("{operation}: git waits for `{}`, which is a named pipe", path.display())]
+    Pipe {
+        /// What was attempted.
+        operation: &'static str,
+        /// The pipe.
+        path: PathBuf,
+    },
     /// Git said more than we read.
     #[error("{operation} ({subject}): git wrote more than {limit} bytes")]
     TooMuchOutput {
@@ -229,6 +237,11 @@ impl GitError {
         }
     }
 
+    /// Returns whether git needed an object that a partial clone lacks, and was not to fetch it.
+    pub(crate) fn lacks_objects(&self) -> bool {
+        matches!(self, Self::Failed { stderr, .. } if stderr.contains("lazy fetching"))
+    }
+
     /// A stable word for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
@@ -241,6 +254,7 @@ impl GitError {
             Self::Start { .. } => "git-not-started",
             Self::Failed { .. } => "git-failed",
             Self::TimedOut { .. } => "git-timed-out",
+            Self::Pipe { .. } => "git-waits-for-pipe",
             Self::TooMuchOutput { .. } => "git-output-too-large",
             Self::Unreadable { .. } => "git-answer-unreadable",
             Self::Full { .. } => "disk-full",
@@ -295,6 +309,9 @@ impl GitError {
             }
             Self::TimedOut { .. } => {
                 "retry when the machine or its disk is less busy, or allow git more time".to_owned()
+            }
+            Self::Pipe { path, .. } => {
+                format!("remove `{}` and retry", path.display())
             }
             Self::TooMuchOutput { .. } => {
                 "see that what a job builds is ignored by git rather than left in its worktree".to_owned()

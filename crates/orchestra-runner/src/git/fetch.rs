@@ -107,7 +107,6 @@ impl Repository {
                 command = Some(value.to_owned());
             }
         }
-        let call = call.option("-c").option("protocol.ext.allow=never");
         Ok(without_prompts(call, command.as_deref()))
     }
 }

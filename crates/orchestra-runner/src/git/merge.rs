@@ -7,7 +7,7 @@ use orchestra_plan::ids::Commit;
 use super::{
     GitError, Repository,
     call::{Answer, Call},
-    names,
+    drivers, names,
 };
 
 /// How many commits are merged for one job.
@@ -203,6 +203,9 @@ impl Repository {
         for option in options {
             call = call.arg(option);
         }
+        let ask = |operation, arguments| self.call(operation, arguments);
+        let labels = [ours.as_str(), theirs.as_str()];
+        let call = drivers::of_user(ask, call, labels).await?;
         call.arg(ours.as_str()).arg(theirs.as_str()).run().await
     }
 }

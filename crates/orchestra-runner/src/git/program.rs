@@ -91,7 +91,14 @@ pub struct GitTimes {
 
 /// The `git` program, found and checked. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Git(pub(super) Arc<Inner>);
+pub struct Git(pub(super) Arc<Inner>, Fetching);
+
+/// Whether git fetches objects that a partial clone lacks, from a remote that the repository names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fetching {
+    Lazy,
+    None,
+}
 
 #[derive(Debug)]
 pub(super) struct Inner {
@@ -139,7 +146,7 @@ impl Git {
             processes: AtomicU64::new(0),
             nanoseconds: AtomicU64::new(0),
         };
-        let first = Self(Arc::new(inner));
+        let first = Self(Arc::new(inner), Fetching::Lazy);
         let said = first
             .call("ask for the version of git", Path::new("/"), ["version"])
             .run()
@@ -167,7 +174,7 @@ impl Git {
             processes: AtomicU64::new(1),
             nanoseconds: AtomicU64::new(first.0.nanoseconds.load(Ordering::Relaxed)),
         };
-        Ok(Self(Arc::new(inner)))
+        Ok(Self(Arc::new(inner), Fetching::Lazy))
     }
 
     /// How many processes were started so far, and how long they took.
@@ -192,6 +199,16 @@ impl Git {
     /// How long a call may take.
     pub fn timeout(&self) -> Duration {
         self.0.timeout
+    }
+
+    /// The same program, which fetches no objects that a partial clone lacks. Git before 2.45 fetches them all the same.
+    pub(super) fn without_lazy_fetches(&self) -> Self {
+        Self(Arc::clone(&self.0), Fetching::None)
+    }
+
+    /// Returns whether objects that a partial clone lacks are errors.
+    pub(super) fn fetches_nothing(&self) -> bool {
+        self.1 == Fetching::None
     }
 
     /// Whether attributes can be read from a tree that is named.

@@ -33,6 +33,8 @@ pub enum Held {
     Commits(Commit),
     /// A merge or the like that somebody has begun.
     HalfDone(HalfDone),
+    /// A named pipe in the place of a file that git opens, so that git cannot list the changes.
+    Pipe(PathBuf),
 }
 
 impl fmt::Display for Held {
@@ -49,6 +51,11 @@ impl fmt::Display for Held {
             }
             Self::Commits(commit) => write!(f, "commits that no branch has, up to {commit}"),
             Self::HalfDone(_) => f.write_str("an unfinished merge or a similar operation"),
+            Self::Pipe(path) => write!(
+                f,
+                "the named pipe `{}`, for which git waits",
+                path.display()
+            ),
         }
     }
 }
@@ -102,7 +109,10 @@ impl Worktree {
         if marker.base.is_none() || marker.given_up || !self.is_checked_out() {
             return Ok(None);
         }
-        let status = self.status(&marker.links).await?;
+        let status = match self.status(&marker.links).await {
+            Err(GitError::Pipe { path, .. }) => return Ok(Some(Held::Pipe(path))),
+            status => status?,
+        };
         let seal = marker.seal.as_ref();
         let (now, status) = self.sealed(status).await?;
         if seal == Some(&now) {

@@ -195,6 +195,24 @@ impl Repository {
         })))
     }
 
+    /// The same repository for a look that must not contact a remote: objects that a partial clone lacks are errors.
+    #[must_use]
+    pub fn without_lazy_fetches(&self) -> Self {
+        let inner = &self.0;
+        Self(Arc::new(Inner {
+            git: inner.git.without_lazy_fetches(),
+            toplevel: inner.toplevel.clone(),
+            directory: inner.directory.clone(),
+            common: inner.common.clone(),
+            format: inner.format,
+            superproject: inner.superproject.clone(),
+            turns: Arc::clone(&inner.turns),
+            landings: Arc::clone(&inner.landings),
+            exchanges: Arc::clone(&inner.exchanges),
+            identity: OnceCell::new(),
+        }))
+    }
+
     /// The git program that it is worked on with.
     pub fn git(&self) -> &Git {
         &self.0.git

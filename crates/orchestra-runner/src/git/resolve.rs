@@ -8,7 +8,7 @@ use std::{
 
 use orchestra_plan::ids::Commit;
 
-use super::{GitError, HalfDone, Worktree, status::Differs};
+use super::{GitError, HalfDone, Worktree, drivers, status::Differs};
 
 /// A file with a line that long is no text that markers were written into.
 const LONGEST_LINE: usize = 1 << 20;
@@ -60,6 +60,8 @@ impl Worktree {
             .arg(commit.as_str())
             .on(commit)
             .accept(&[0, 1]);
+        let ask = |operation, arguments| self.call(operation, arguments);
+        let call = drivers::of_user(ask, call, ["HEAD", commit.as_str()]).await?;
         let answer = self.repository().signed(call).await?.run().await?;
         if answer.code == 0 {
             return Ok(Merging::Merged(self.head().await?));
@@ -192,6 +194,10 @@ fn is_text(path: &Path) -> bool {
     use std::io::Read;
     const LOOKED_AT: u64 = 8000;
     let mut begin = Vec::new();
+    // A job may have put a pipe in the place of a file.
+    if std::fs::symlink_metadata(path).is_ok_and(|data| !data.is_file()) {
+        return false;
+    }
     File::open(path)
         .and_then(|file| file.take(LOOKED_AT).read_to_end(&mut begin))
         .is_ok_and(|_| !begin.contains(&0))

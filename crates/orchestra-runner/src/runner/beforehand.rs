@@ -36,7 +36,9 @@ pub(crate) async fn looked(host: &Arc<Host>, mut new: NewPlan) -> Result<Vec<Str
 pub(super) async fn of_new(host: &Host, new: &mut NewPlan) -> Result<Vec<String>, Refused> {
     let refusal = |error: GitError| refused(error.code(), &git_words(&error));
     let repository = host.repository().await.map_err(refusal)?;
-    settled(repository, host, new).await.map_err(refusal)
+    // A check contacts no remote that the repository names.
+    let repository = repository.without_lazy_fetches();
+    settled(&repository, host, new).await.map_err(refusal)
 }
 
 async fn settled(
@@ -89,7 +91,16 @@ async fn settled(
     if follows.is_none() && !starts_here {
         return Ok(warnings);
     }
-    let found = repository.uncommitted().await?;
+    let found = match repository.uncommitted().await {
+        Err(error) if error.lacks_objects() => {
+            warnings.push(
+                "uncommitted changes were not looked for: the partial clone lacks objects of the current commit"
+                    .to_owned(),
+            );
+            return Ok(warnings);
+        }
+        found => found?,
+    };
     let count = |many: usize| match many {
         1 => "1 uncommitted change".to_owned(),
         many => format!("{many} uncommitted changes"),

@@ -162,7 +162,9 @@ async fn removed(host: &Host, whole: &Whole) -> Result<Swept, String> {
         match removed.await {
             Err(error) if patience.tries_again(&error).await => {}
             done => match (done, more.next()) {
-                (Err(_), Some(pause)) => tokio::time::sleep(*pause).await,
+                (Err(error), Some(pause)) if !matches!(error, GitError::Pipe { .. }) => {
+                    tokio::time::sleep(*pause).await
+                }
                 (done, _) => return done.map_err(|error| chain(&error)),
             },
         }
@@ -206,7 +208,9 @@ async fn one(
         match gone(host, owner, known).await {
             Err(error) if patience.tries_again(&error).await => {}
             done => match (done, more.next()) {
-                (Err(_), Some(pause)) => tokio::time::sleep(*pause).await,
+                (Err(error), Some(pause)) if !matches!(error, GitError::Pipe { .. }) => {
+                    tokio::time::sleep(*pause).await
+                }
                 (done, _) => break done,
             },
         }

@@ -29,6 +29,22 @@ const BOARD: [&str; 8] = [
     ".plans",
     ".memory",
 ];
+/// Names, in lower case, of files that agents and other programs take for instructions or settings in any directory, as
+/// they do with names that begin with a dot. The author of a document may be another user of the board.
+const OF_PROGRAMS: [&str; 12] = [
+    "agent.md",
+    "agents.md",
+    "agents.override.md",
+    "claude.local.md",
+    "claude.md",
+    "copilot-instructions.md",
+    "gemini.md",
+    "mcp.json",
+    "opencode.json",
+    "opencode.jsonc",
+    "orchestra.toml",
+    "qwen.md",
+];
 /// Endings of files that count as documents when somebody makes them by hand: what editors and
 /// systems leave behind does not.
 const BY_HAND: [&str; 8] = [
@@ -120,7 +136,7 @@ impl DocumentPath {
             return Err(DocumentPathError::Empty);
         };
         let why = reserved(first, rest.first().copied(), &names);
-        match why {
+        match why.or_else(|| of_programs(&names)) {
             Some(why) => Err(DocumentPathError::Reserved { path, why }),
             None => Ok(Self(path)),
         }
@@ -185,9 +201,8 @@ impl DocumentDirectory {
 
 /// Whether a file that nobody here has written counts as a document.
 pub(crate) fn can_be_made_by_hand(path: &DocumentPath) -> bool {
-    let hidden = path.0.split('/').any(|name| name.starts_with('.'));
     let ending = path.name().rsplit_once('.').map(|(_, ending)| ending);
-    !hidden && ending.is_some_and(|ending| BY_HAND.contains(&ending))
+    ending.is_some_and(|ending| BY_HAND.contains(&ending))
 }
 
 fn names(text: &str) -> Result<Vec<&str>, DocumentPathError> {
@@ -246,6 +261,18 @@ fn reserved(first: &str, second: Option<&str>, names: &[&str]) -> Option<&'stati
     }
 }
 
+/// Returns why a path is refused that other programs would use.
+fn of_programs(names: &[&str]) -> Option<&'static str> {
+    let is_used = |name: &&str| {
+        let name = folded(name);
+        name.starts_with('.') || OF_PROGRAMS.contains(&name.as_str())
+    };
+    names.iter().any(is_used).then_some(
+        "other programs read files and directories of such a name as instructions or settings; choose a name that does \
+         not begin with a dot and is not one such as CLAUDE.md",
+    )
+}
+
 /// A name as a file system that knows no case has it, without what some ignore altogether: there
 /// `.Store` is `.store`.
 fn folded(name: &str) -> String {
@@ -276,7 +303,16 @@ mod tests {
             ("my-app/project.json", "my-app/project.json"),
             ("my-app/requests/REQ-ABC.md", "my-app/requests/REQ-ABC.md"),
             ("My App/été.md", "My App/été.md"),
-            ("docs/.hidden/x.md", "docs/.hidden/x.md"),
+            ("docs/.hidden/x.md", "reserved"),
+            (".envrc", "reserved"),
+            (".mcp.json", "reserved"),
+            (".vscode/tasks.json", "reserved"),
+            ("my-app/.claude/settings.json", "reserved"),
+            ("\u{200d}.claude/settings.json", "reserved"),
+            ("CLAUDE.md", "reserved"),
+            ("my-app/docs/Agents.MD", "reserved"),
+            ("orchestra.toml", "reserved"),
+            ("my-app/claude.md.md", "my-app/claude.md.md"),
             ("", "Empty"),
             ("/./", "Empty"),
             ("..", "Parent"),
@@ -343,8 +379,6 @@ mod tests {
             ("my-app/notes.md", true),
             ("my-app/wip.json", true),
             ("my-app/notes.md~", false),
-            ("my-app/.notes.md.swp", false),
-            ("my-app/.notes.md", false),
             ("my-app/4913", false),
             ("my-app/picture.png", false),
         ] {

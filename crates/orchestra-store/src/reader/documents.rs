@@ -6,7 +6,10 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::Reader;
 use crate::document::DocumentBody;
 use crate::rows::{Read, unknown};
-use crate::{Detail, Document, DocumentDirectory, DocumentEntry, DocumentPath, Glob, Metadata};
+use crate::{
+    Detail, Document, DocumentDirectory, DocumentEntry, DocumentPath, DocumentPathError, Glob,
+    Metadata,
+};
 
 /// The most bytes of metadata on one page of a list.
 const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
@@ -81,7 +84,9 @@ impl Reader<'_> {
         let (mut entries, mut looked, mut bytes) = (Vec::new(), 0, 0);
         while let Some(row) = rows.next()? {
             let key: String = row.get(0)?;
-            let path = DocumentPath::of_key(&key).map_err(|_| unknown("path of a document"))?;
+            let Some(path) = path_of(&key)? else {
+                continue;
+            };
             if pattern.fits(path.name()) {
                 let metadata: Option<String> = row.get(4)?;
                 bytes += metadata.as_ref().map_or(0, String::len);
@@ -116,8 +121,18 @@ impl Reader<'_> {
         let mut paths = Vec::new();
         while let Some(row) = rows.next()? {
             let key: String = row.get(0)?;
-            paths.push(DocumentPath::of_key(&key).map_err(|_| unknown("path of a document"))?);
+            paths.extend(path_of(&key)?);
         }
         Ok(paths)
+    }
+}
+
+/// Returns the path of a document; `None` for one that the database has, which can come from an archive, and that is no
+/// document's.
+fn path_of(key: &str) -> Read<Option<DocumentPath>> {
+    match DocumentPath::of_key(key) {
+        Ok(path) => Ok(Some(path)),
+        Err(DocumentPathError::Reserved { .. }) => Ok(None),
+        Err(_) => Err(unknown("path of a document")),
     }
 }

@@ -383,6 +383,10 @@ fn hostile_files_are_refused_and_the_board_stays() {
         (".store/board.db", "x", "not the path"),
         (".usage/usage.toon", "x", "not the path"),
         (".events/hook-events.toon", "x", "not the path"),
+        (".envrc", "x", "not the path"),
+        (".vscode/tasks.json", "{}", "not the path"),
+        ("my-app/.claude/settings.json", "{}", "not the path"),
+        ("notes/CLAUDE.md", "x", "not the path"),
         (
             "my-app/project-status.toon",
             "garbage",

@@ -20,6 +20,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
+    stopping::Ending,
     sync::{Attempt, Work},
     workspace::{self, PROJECTS},
 };
@@ -88,9 +89,12 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Err(failure) => found.still(format!("board: {}", failure.text())),
     }
     background_exchange(&config, &mut found);
-    found.add(plans::examine(&config, arguments.fix)?);
+    // Git runs from here on.
+    let ending = Ending::listen()?;
+    found.add(plans::examine(&config, &ending, arguments.fix)?);
     found.add(surroundings::examine(&config, arguments.fix)?);
     aside::examine_old_run_directory(&config, arguments.fix, &mut found);
+    ending.close();
     drop(turning);
     let answer = Answer {
         healthy: found.remaining.is_empty(),

@@ -24,7 +24,7 @@ use super::{
     quic::QuicFile,
     sync::{SyncFile, SyncOnDisk},
 };
-use crate::{board::BoardMode, http};
+use crate::{board::BoardMode, http, output};
 
 /// The longest file; the same as for its servers.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -107,8 +107,8 @@ pub(super) enum ConfigFileError {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ParseError {
     /// Not TOML, or a key or type that is not known.
-    #[error(transparent)]
-    Toml(#[from] toml::de::Error),
+    #[error("{0}")]
+    Toml(String),
     /// A value that is not allowed.
     #[error("{key}: {expected}, not `{found}`")]
     Value {
@@ -119,6 +119,17 @@ pub(super) enum ParseError {
         /// What was found.
         found: String,
     },
+}
+
+impl ParseError {
+    /// An error of the parser, which shows a line of the file. A key or value that it quotes adds no lines.
+    pub(super) fn toml(error: &toml::de::Error) -> Self {
+        let (text, message) = (error.to_string(), error.message());
+        let text = text.trim_end_matches('\n');
+        let shown = text.strip_suffix(message.trim_end_matches('\n'));
+        let shown = output::printable(shown.unwrap_or_default());
+        Self::Toml(format!("{shown}{}", output::in_a_line(message)))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -222,7 +233,7 @@ pub(super) fn read(
 /// Understands the text of a configuration file.
 pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let on_disk: OnDisk = toml::from_str(text)?;
+    let on_disk: OnDisk = toml::from_str(text).map_err(|error| ParseError::toml(&error))?;
     let format = on_disk.format.map(|found| match found.as_str() {
         "json" => Ok(TextFormat::Json),
         "toon" => Ok(TextFormat::Toon),
@@ -391,13 +402,30 @@ pub(super) fn wrong(key: &'static str, expected: &str, found: String) -> ParseEr
     ParseError::Value {
         key,
         expected: expected.to_owned(),
-        found,
+        found: output::in_a_line(&found),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::audit::FsyncChoice, *};
+
+    #[test]
+    fn quoted_texts_of_a_file_add_no_lines_and_no_control_characters() {
+        for (text, lines) in [
+            ("\"x\\u000aerror: forged\" = 1\n", 5),
+            ("\"\\u001b]0;title\\u0007\" = 1\n", 5),
+            ("board = \"\\u001b[2J\\nerror: forged\"\n", 5),
+            ("format = \"\\u202e\\nerror: forged\"\n", 1),
+            ("# \u{1b}[2J\nx =\n", 5),
+        ] {
+            let shown = parse(text).unwrap_err().to_string();
+            assert!(!shown.contains("\nerror"), "{shown}");
+            let is_harmless = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
+            assert!(shown.chars().all(is_harmless), "{shown:?}");
+            assert!(shown.lines().count() <= lines, "{shown}");
+        }
+    }
 
     #[test]
     fn every_key_is_read() {

@@ -140,14 +140,51 @@ fn children(process: u32) -> Vec<Pid> {
         .collect()
 }
 
+/// Makes a named pipe, into which nothing is written.
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
+
+#[test]
+fn named_pipe_for_which_git_waits_is_named_by_commands_of_plans() {
+    let workspace = Workspace::git();
+    workspace.write("sub/file", "x");
+    workspace.write(
+        "p.yaml",
+        "name: P\njobs:\n  - producerId: job\n    task: t\n    work: echo 1 > z\n",
+    );
+    pipe(&workspace.join("sub/.gitignore"));
+    for words in [["plan", "validate", "p.yaml"], ["plan", "create", "p.yaml"]] {
+        let said = workspace.run(words);
+        assert_ne!(said.code, Some(0), "{said:?}");
+        for part in ["sub/.gitignore", "named pipe"] {
+            assert!(said.err.contains(part), "{said:?}");
+        }
+    }
+}
+
+#[test]
+fn command_of_plans_that_waits_for_git_ends_at_a_signal() {
+    let workspace = Workspace::git();
+    let head = workspace.join(".git/HEAD");
+    workspace.write("p.yaml", "name: P\njobs: []\n");
+    fs::remove_file(&head).unwrap();
+    pipe(&head);
+    for words in [&["plan", "validate", "p.yaml"][..], &["doctor"]] {
+        let mut process = Running::start(workspace.command(words));
+        process.signal(Signal::TERM);
+        assert_ne!(process.wait().code(), Some(0), "{words:?}");
+    }
+}
+
 #[test]
 fn git_that_waits_ends_with_the_command_that_started_it() {
     for command in [&["log"][..], &["sync", "--dry-run"]] {
         let workspace = Workspace::git();
         let pipe = workspace.join(".git/HEAD");
         fs::remove_file(&pipe).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.unwrap().success());
+        self::pipe(&pipe);
         let mut process = Running::start(workspace.command(command));
         // Git reads from the pipe, into which nothing is written.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use orchestra_runner::git::{Applied, Git, GitSettings, Repository};
+use orchestra_runner::git::{Applied, Git, GitSettings, Held, Removal, Repository};
 
 use super::kit::{World, commit, git_in, job, plan, prepare, ready, work, write};
 use crate::small_disk::SmallDisk;
@@ -123,6 +123,41 @@ async fn a_lock_that_another_process_keeps_is_waited_for_only_so_long() {
     assert_eq!(error.code(), "repository-busy");
     drop(lock);
     repository.prepare(job(1, 1), &base).await.unwrap();
+}
+
+#[tokio::test]
+async fn named_pipe_that_git_waits_for_is_reported_by_its_path() {
+    let world = World::new();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &base).await;
+    write(worktree.path(), "new", "x");
+    let (own, of_job) = (
+        world.root.join("src/.gitignore"),
+        worktree.path().join(".gitignore"),
+    );
+    for pipe in [&own, &of_job] {
+        let made = std::process::Command::new("mkfifo").arg(pipe).status();
+        assert!(made.unwrap().success());
+    }
+    let errors = [
+        (repository.uncommitted().await.map(drop), &own),
+        (worktree.commit(&base, "work").await.map(drop), &of_job),
+    ];
+    for (error, pipe) in errors {
+        let error = error.unwrap_err();
+        assert_eq!(error.code(), "git-waits-for-pipe");
+        let path = pipe.display().to_string();
+        assert!(error.to_string().contains(&path), "{error}");
+        assert!(error.hint().contains(&path), "{}", error.hint());
+    }
+    let removal = worktree.remove(&[]).await.unwrap();
+    assert_eq!(removal, Removal::Kept(Held::Pipe(of_job.clone())));
+    for pipe in [&own, &of_job] {
+        fs::remove_file(pipe).unwrap();
+    }
+    assert_eq!(repository.uncommitted().await.unwrap().other, 0);
+    assert!(commit(&worktree, &base).await.made);
 }
 
 #[tokio::test]

@@ -216,6 +216,69 @@ async fn attributes_of_the_users_working_tree_have_no_say() {
 }
 
 #[tokio::test]
+async fn merge_drivers_run_from_the_configuration_of_the_user_alone() {
+    let world = World::new();
+    let (theirs, own) = (
+        world.directory.path().join("theirs"),
+        world.directory.path().join("own"),
+    );
+    let attributes = "f merge=x\nu merge=union\nb merge=binary\n";
+    let lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    let files = [
+        (".gitattributes", attributes),
+        ("f", lines),
+        ("u", lines),
+        ("b", lines),
+    ];
+    let base = world.save("attributes", &files);
+    let repository = world.open().await;
+    for name in ["x", "union", "binary", "text", "a.b=c"] {
+        let line = format!("touch '{}'; true", theirs.display());
+        world.git(&["config", &format!("merge.{name}.driver"), &line]);
+    }
+    world.git(&["config", "merge.default", "a.b=c"]);
+    let (first, last) = (lines.replace('1', "one"), lines.replace('9', "nine"));
+    let a = work(&repository, 1, &base, &[("f", &first), ("README", "a\n")]).await;
+    let b = work(&repository, 2, &base, &[("f", &last)]).await;
+    let both = merged(&repository, &[a.clone(), b]).await;
+    assert_eq!(world.show(&both, "f"), last.replace('1', "one"));
+    let u = [
+        work(&repository, 3, &base, &[("u", &format!("{lines}a\n"))]).await,
+        work(&repository, 4, &base, &[("u", &format!("{lines}b\n"))]).await,
+    ];
+    let both = merged(&repository, &u).await;
+    assert_eq!(world.show(&both, "u"), format!("{lines}a\nb\n"));
+    let c = work(&repository, 5, &base, &[("f", "c\n"), ("README", "c\n")]).await;
+    let bin = [
+        work(&repository, 6, &base, &[("b", &first)]).await,
+        work(&repository, 7, &base, &[("b", &last)]).await,
+    ];
+    for commits in [[a.clone(), c.clone()], bin] {
+        let result = repository.merge(&commits, "merge").await.unwrap();
+        assert!(matches!(result, Forward::Conflict(_)), "{result:?}");
+    }
+    let worktree = prepare(&repository, 8, &a).await;
+    let Merging::Conflicts(paths) = worktree.begin_merge(&c, "merge").await.unwrap() else {
+        panic!("a conflict is expected");
+    };
+    let unsolved = worktree
+        .finish_merge(&a, &c, &paths, "merge")
+        .await
+        .unwrap();
+    let mut markers = unsolved.unwrap_err().markers;
+    markers.sort();
+    assert_eq!(markers, [PathBuf::from("README"), PathBuf::from("f")]);
+    assert!(!theirs.exists());
+    let line = format!("touch '{}'; cp %B %A", own.display());
+    world.git(&["config", "--global", "merge.x.driver", &line]);
+    let d = work(&repository, 9, &base, &[("f", "d\n")]).await;
+    let e = work(&repository, 10, &base, &[("f", "e\n")]).await;
+    let both = merged(&repository, &[d, e]).await;
+    assert_eq!(world.show(&both, "f"), "e\n");
+    assert!(own.exists() && !theirs.exists());
+}
+
+#[tokio::test]
 async fn what_changed_is_shown_line_by_line_up_to_a_size() {
     let world = World::new();
     let repository = world.open().await;

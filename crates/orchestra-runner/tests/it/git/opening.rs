@@ -106,6 +106,35 @@ async fn a_git_that_says_too_much_is_ended() {
 }
 
 #[tokio::test]
+async fn look_at_a_repository_runs_no_remote_of_a_partial_clone() {
+    let world = World::new();
+    let mark = world.directory.path().join("ran");
+    let tree = world.git(&["rev-parse", "HEAD^{tree}"]);
+    let (directory, name) = tree.trim().split_at(2);
+    let object = world.root.join(".git/objects").join(directory).join(name);
+    fs::remove_file(object).unwrap();
+    fs::remove_file(world.root.join(".git/index")).unwrap();
+    let repository = world.open().await;
+    let program = format!("ext::touch {}", mark.display());
+    for url in ["ssh://host.invalid/x", &program] {
+        let config = format!(
+            "[core]\n repositoryformatversion = 1\n sshCommand = \"touch '{mark}'; false\"\n\
+             [extensions]\n partialClone = origin\n[protocol \"ext\"]\n allow = always\n\
+             [remote \"origin\"]\n promisor = true\n url = \"{url}\"\n",
+            mark = mark.display(),
+        );
+        fs::write(world.root.join(".git/config"), config).unwrap();
+        let look = repository.without_lazy_fetches();
+        look.uncommitted().await.unwrap_err();
+        assert!(!mark.exists(), "{url}");
+        if url.starts_with("ext") {
+            repository.uncommitted().await.unwrap_err();
+            assert!(!mark.exists(), "{url}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_repository_is_refused() {
     let world = World::empty();
     let outside = tempfile::tempdir().unwrap();

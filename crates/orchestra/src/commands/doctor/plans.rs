@@ -13,14 +13,23 @@ use orchestra_runner::{
 };
 use tokio::time::Instant;
 
-use crate::{config::Config, exit::Failure, output, serving};
+use crate::{config::Config, exit::Failure, output, serving, stopping::Ending};
 
 /// Time for which readable files may be missing while a process runs the plans, and time between two looks at them.
 const WRITING: Duration = Duration::from_secs(7);
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Codes of faults of a git directory with which no plan starts, and that only a call of git finds.
+const STOPS_GIT: [&str; 2] = ["git-waits-for-pipe", "repository-elsewhere"];
+
 /// How many files are named.
 const NAMED: usize = 5;
+
+/// The workspace whose plans are examined, and the end of the command at a signal.
+struct At<'a> {
+    config: &'a Config,
+    ending: &'a Ending,
+}
 
 /// What was found.
 #[derive(Default)]
@@ -50,20 +59,21 @@ impl Found {
 ///
 /// # Errors
 /// When the system gives no threads.
-pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
+pub(super) fn examine(config: &Config, ending: &Ending, mends: bool) -> Result<Found, Failure> {
     let storage = &config.plans.storage.value;
     let mut found = Found::default();
-    misnamed(config, &mut found)?;
+    let at = &At { config, ending };
+    misnamed(at, &mut found)?;
     if let Some(unused) = config.plans.unused_place(config) {
         found.still(unused);
     }
     // Where they are and whose they are, before they are looked at.
-    if let Err(error) = reading(config, async |plans| plans.check_storage().await)? {
+    if let Err(error) = reading(at, async |plans| plans.check_storage().await)? {
         found.still(format!("plans: {}", error.whole()));
         return Ok(found);
     }
-    match reading(config, async |plans| plans.check_former().await)? {
-        Ok(()) => former(config, &mut found)?,
+    match reading(at, async |plans| plans.check_former().await)? {
+        Ok(()) => former(at, &mut found)?,
         Err(error) => found.still(format!("plans: {}", error.whole())),
     }
     if matches!(storage.try_exists(), Ok(false)) {
@@ -87,13 +97,13 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
             report(&inspected.unreadable, &mut found);
             if inspected.plans > 0 {
                 files(storage, mends, &mut found);
-                match untrusted(config)? {
+                match untrusted(at)? {
                     Some(doubt) => found.still(format!("plans: {doubt}")),
                     None => attended(config, mends, &mut found)?,
                 }
             }
             // They may be of plans that were deleted.
-            kept(config, &mut found)?;
+            kept(at, &mut found)?;
         }
         Err(error) if is_damage(&error) => found.still(format!(
             "plans: {}; `orchestra doctor --fix` rebuilds their database from its readable parts and \
@@ -116,8 +126,8 @@ fn report(unreadable: &[Unreadable], found: &mut Found) {
 }
 
 /// Reports plans in the working tree, where earlier versions kept them, that cannot be read.
-fn former(config: &Config, found: &mut Found) -> Result<(), Failure> {
-    match reading(config, async |plans| plans.former_unreadable().await)? {
+fn former(at: &At<'_>, found: &mut Found) -> Result<(), Failure> {
+    match reading(at, async |plans| plans.former_unreadable().await)? {
         Ok(unreadable) => report(&unreadable, found),
         Err(error) => found.still(format!("plans in the working tree: {}", error.whole())),
     }
@@ -125,8 +135,8 @@ fn former(config: &Config, found: &mut Found) -> Result<(), Failure> {
 }
 
 /// Whether there are the agents that the configuration names.
-fn misnamed(config: &Config, found: &mut Found) -> Result<(), Failure> {
-    let misnamed = reading(config, async |plans| plans.misnamed_agents().await)?;
+fn misnamed(at: &At<'_>, found: &mut Found) -> Result<(), Failure> {
+    let misnamed = reading(at, async |plans| plans.misnamed_agents().await)?;
     for finding in misnamed {
         found.still(finding);
     }
@@ -134,18 +144,22 @@ fn misnamed(config: &Config, found: &mut Found) -> Result<(), Failure> {
 }
 
 /// Which worktrees stay after their plans.
-fn kept(config: &Config, found: &mut Found) -> Result<(), Failure> {
-    let kept = reading(config, async |plans| plans.kept_worktrees().await)?;
-    // Where the repository cannot be asked, there is more to worry about, which is said elsewhere.
-    for kept in kept.unwrap_or_default() {
-        found.still(kept.to_string());
+fn kept(at: &At<'_>, found: &mut Found) -> Result<(), Failure> {
+    let kept = reading(at, async |plans| plans.kept_worktrees().await)?;
+    match kept {
+        Ok(kept) => kept.iter().for_each(|kept| found.still(kept.to_string())),
+        Err(error) if STOPS_GIT.contains(&error.code()) => {
+            found.still(format!("plans: {}", error.whole()));
+        }
+        // Another finding reports a repository that git cannot read.
+        Err(_) => {}
     }
     Ok(())
 }
 
 /// Reason that plans which have not ended may not run; `None` where they may, or there are none.
-fn untrusted(config: &Config) -> Result<Option<String>, Failure> {
-    let doubt = reading(config, async |plans| {
+fn untrusted(at: &At<'_>) -> Result<Option<String>, Failure> {
+    let doubt = reading(at, async |plans| {
         let open = plans.list().await.ok()?;
         let is_open = open.iter().any(|plan| !plan.status().is_ended());
         match is_open {
@@ -157,13 +171,9 @@ fn untrusted(config: &Config) -> Result<Option<String>, Failure> {
 }
 
 /// Asks the plans something that nobody need run them for.
-fn reading<T>(config: &Config, asks: impl AsyncFnOnce(&Plans) -> T) -> Result<T, Failure> {
-    let runtime = serving::runtime()?;
-    let plans = Plans::new(options(config));
-    let answer = runtime.block_on(asks(&plans));
-    // Nothing that still computes is waited for.
-    runtime.shutdown_background();
-    Ok(answer)
+fn reading<T>(at: &At<'_>, asks: impl AsyncFnOnce(&Plans) -> T) -> Result<T, Failure> {
+    let plans = Plans::new(options(at.config));
+    at.ending.run(asks(&plans))
 }
 
 fn options(config: &Config) -> Options {

@@ -1,6 +1,12 @@
 //! Where plans are asked: the configuration, the handle to the plans, and its end.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use orchestra_plan::{
     ids::JobId, plan::Plan, schedule::Waiting, spec::PlanSettings, view::PlanView,
@@ -16,14 +22,19 @@ use crate::{
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging, output, serving,
-    stopping::Signals,
+    stopping::{AFTER_SERVERS, FILES, Signals},
 };
+
+/// Time that a command has to end after a signal.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// The plans of a workspace, open for a command.
 pub(super) struct Desk {
     config: Config,
     plans: Plans,
     signals: Signals,
+    /// Whether the command itself ends at a signal.
+    heeds_signals: AtomicBool,
 }
 
 /// Does something at a desk, and leaves it: plans that are live go on in the background. With `only_looks` it starts no
@@ -39,19 +50,32 @@ pub(super) fn at(
     let runtime = serving::runtime()?;
     let mut options = serving::plan_options(&config, &config.workspace, "orchestra plan");
     options.only_looks = only_looks;
-    let done = runtime.block_on(async {
+    let (done, is_stopped) = runtime.block_on(async {
         let desk = Desk {
             config,
             plans: Plans::new(options),
             signals: Signals::at_terminal(std::io::stderr())?,
+            heeds_signals: AtomicBool::new(false),
         };
-        let done = does(&desk).await;
+        let (done, is_stopped) = tokio::select! {
+            biased;
+            done = does(&desk) => (done, false),
+            () = desk.stopped() => (Err(anyhow::Error::msg("stopped by a signal").into()), true),
+        };
         let _held = desk.signals.hold();
-        serving::leave_plans(&desk.plans, Instant::now() + serving::LEAVING).await;
-        done
-    });
-    // Nothing that still computes is waited for.
-    runtime.shutdown_background();
+        let leaving = match is_stopped {
+            true => AFTER_SERVERS,
+            false => serving::LEAVING,
+        };
+        serving::leave_plans(&desk.plans, Instant::now() + leaving).await;
+        Ok::<_, Failure>((done, is_stopped))
+    })?;
+    match is_stopped {
+        // Programs that were started are ended.
+        true => runtime.shutdown_timeout(FILES),
+        // Nothing that still computes is waited for.
+        false => runtime.shutdown_background(),
+    }
     done
 }
 
@@ -61,9 +85,19 @@ impl Desk {
         &self.plans
     }
 
-    /// Signals to stop.
-    pub(super) const fn signals(&self) -> &Signals {
+    /// Signals to stop, for a command that ends in order at the first one.
+    pub(super) fn signals(&self) -> &Signals {
+        self.heeds_signals.store(true, Ordering::Relaxed);
         &self.signals
+    }
+
+    /// Waits for a signal, and until the command has had its time to end.
+    async fn stopped(&self) {
+        self.signals.first().await;
+        tokio::time::sleep(ENDING).await;
+        if self.heeds_signals.load(Ordering::Relaxed) {
+            tokio::time::sleep(serving::LEAVING).await;
+        }
     }
 
     /// Leaves before the end of the command: whether a process runs the plans now, and if not, why. No

@@ -225,9 +225,12 @@ impl PlansFile {
         path: &Path,
     ) -> Result<BTreeMap<ProfileName, Configured>, Failure> {
         let profile = |(name, table): (&String, &toml::Value)| {
-            let key = || format!("configuration file {}: agents.{name}", path.display());
+            let shown = output::in_a_line(name);
+            let key = || format!("configuration file {}: agents.{shown}", path.display());
             let parsed = ProfileName::parse(name).with_context(key)?;
-            let profile: Profile = table.clone().try_into().with_context(key)?;
+            let profile: Result<Profile, _> = table.clone().try_into();
+            let profile = profile.map_err(|error| ParseError::toml(&error));
+            let profile = profile.with_context(key)?;
             Ok((parsed, (profile, Origin::File(path.to_owned()))))
         };
         let profiles = self.agents.iter().map(profile);

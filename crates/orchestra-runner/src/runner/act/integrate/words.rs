@@ -98,6 +98,7 @@ pub(super) fn held(worktree: &Worktree, held: &Held) -> Stopped {
         }
         Held::Commits(commit) => format!("the commit {}", commit.short()),
         Held::HalfDone(operation) => format!("a {operation} that was begun"),
+        pipe @ Held::Pipe(_) => pipe.to_string(),
     };
     of_somebody(format!(
         "the job begins anew, and {} holds {what}, which it has not left there; retry the job, and it goes on \

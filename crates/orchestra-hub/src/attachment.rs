@@ -5,16 +5,17 @@ use std::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant, SystemTime},
 };
 
 use orchestra_wire::{Era, RawJson, Revision, shown};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
-    Call, Caller, ClientFeatures, ListKind, Listing, LogLevel, LongWork, Offers, Request,
+    Call, CallEnd, Caller, ClientFeatures, ListKind, Listing, LogLevel, LongWork, Offers, Request,
     SessionName, Target, Toolset,
     attachments::{Listener, MAX_SUBSCRIPTIONS},
+    audit::Record,
     hub::Inner,
     slot::Slot,
     view::View,
@@ -207,6 +208,28 @@ impl Attachment {
         let along = &mut request.cx.along;
         along.session.get_or_insert_with(|| self.session().clone());
         self.with_view(|view| Call::new(&self.hub, view, &self.permits, request, now))
+    }
+
+    /// Counts and records a call that the transport refused, because its caller may not make it:
+    /// `kind` and `name` are those of its target, such as `tool` and the tool's name.
+    pub fn refused(&self, kind: &'static str, name: &str, client: Option<Arc<str>>) {
+        self.hub.metrics.end(CallEnd::Denied, Duration::ZERO);
+        if let Some(audit) = &self.hub.config.audit {
+            audit.record(Record {
+                ended: SystemTime::now(),
+                face: self.caller.face,
+                client: client.or_else(|| self.caller.client.clone()),
+                provider: None,
+                kind,
+                name: name.to_owned(),
+                argument_bytes: 0,
+                result_bytes: 0,
+                end: CallEnd::Denied,
+                remark: None,
+                elapsed: Duration::ZERO,
+                trace: None,
+            });
+        }
     }
 
     /// What the hub offers beside tools.

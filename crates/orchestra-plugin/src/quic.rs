@@ -8,6 +8,7 @@
 //! that come in at an [`Endpoint`]. Stopping and resetting a stream is cancelling its call, in both
 //! directions. Every error of a call tells whether the call may have run.
 
+mod admission;
 mod caller;
 mod codes;
 mod connection;

@@ -153,12 +153,13 @@ async fn calls_are_recorded_without_their_arguments() {
         .unwrap();
     assert!(attachment.call(call_of("nope", &json!({}))).await.is_err());
     drop(attachment.call(call_of("a", &json!({}))));
+    attachment.refused("prompt", "p", Some("a plugin".into()));
     drop(attachment);
     drop(hub);
     // The provider's follower lets go of the hub as soon as it runs.
     let records = loop {
         let text = std::fs::read_to_string(&path).unwrap();
-        if text.lines().count() == 3 {
+        if text.lines().count() == 4 {
             break text;
         }
         tokio::task::yield_now().await;
@@ -168,7 +169,8 @@ async fn calls_are_recorded_without_their_arguments() {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["outcome"].clone())
         .collect();
-    assert_eq!(outcomes, ["answered", "unknown", "cancelled"]);
+    assert_eq!(outcomes, ["answered", "unknown", "cancelled", "denied"]);
+    assert!(records.contains("\"client\":\"a plugin\""), "{records}");
     assert!(records.contains("\"provider\":\"p\"") && records.contains("\"client\":\"tester\""));
 }
 

@@ -21,7 +21,10 @@ use orchestra_wire::Revision;
 use crate::{carried, translate::REVISION};
 
 use super::{
-    Connected, Inner, Registered, State, failure::Failure, permission::Permissions, who::Who,
+    Connected, Inner, Registered, State,
+    failure::Failure,
+    permission::{Need, Permissions},
+    who::Who,
 };
 
 /// One request of somebody who may make it.
@@ -269,16 +272,29 @@ impl Turn<'_> {
         }
     }
 
-    /// Refuses what a plugin does not say that it needs, or may not have.
-    pub(super) fn not_permitted(&self, what: &str, needs: &str) -> Failure {
+    /// Refuses what a plugin does not say that it needs, or may not have. The refusal is logged and
+    /// recorded.
+    pub(super) fn not_permitted(&self, need: Need, name: &str) -> Failure {
+        self.refused(need.kind(), name);
         let plugin = self.connected.who.id();
+        let (noun, needs) = (need.noun(), need.needs());
+        let name = orchestra_wire::shown(name);
         Failure::new(
             "not_permitted",
             format!(
-                "plugin {plugin} may not use {what}: name it in {needs} of the manifest, and let \
-                 the operator permit it"
+                "plugin {plugin} may not use the {noun} {name:?}: name it in {needs} of the \
+                 manifest, and let the operator permit it"
             ),
         )
+    }
+
+    /// Logs and records that this peer may not use something of a kind.
+    pub(super) fn refused(&self, kind: &'static str, name: &str) {
+        let peer = self.connected.who.id().as_str();
+        let shown = orchestra_wire::shown(name);
+        tracing::warn!(peer, kind, name = %shown, "refused a call that is not permitted");
+        let attachment = self.connected.direct.attachment();
+        attachment.refused(kind, name, Some(peer.into()));
     }
 
     fn subscribe(&self) -> Result<Response, Failure> {
@@ -288,8 +304,7 @@ impl Turn<'_> {
             return Err(Failure::new("not_permitted", text));
         };
         if !self.permissions.events.allows(&wanted.topic) {
-            let what = format!("the topic {:?}", orchestra_wire::shown(&wanted.topic));
-            return Err(self.not_permitted(&what, "needs_events"));
+            return Err(self.not_permitted(Need::Topic, &wanted.topic));
         }
         if !self.face.events.reaches(plugin) {
             let text = format!(

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::{
     dispatch::{Turn, message},
     failure::Failure,
+    permission::Need,
 };
 use crate::storage::{Answer, StorageError, named};
 
@@ -83,8 +84,7 @@ impl Turn<'_> {
             ))));
         }
         if !self.permissions.storage.allows(storage_type) {
-            let what = format!("the storage {:?}", orchestra_wire::shown(storage_type));
-            let refused = self.not_permitted(&what, "needs_storage");
+            let refused = self.not_permitted(Need::Storage, storage_type);
             return Ok(Err(StorageError::NotPermitted(refused.message)));
         }
         // It may panic before it has a future to answer with.

@@ -49,7 +49,7 @@ impl Allowed {
 /// What a plugin may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
-    /// The tools that it may call.
+    /// The tools and prompts that it may call.
     pub tools: Allowed,
     /// The types of storage that it may use.
     pub storage: Allowed,
@@ -91,6 +91,46 @@ impl Permissions {
             storage: self.storage.and(&other.storage),
             ai: self.ai.and(&other.ai),
             events: self.events.and(&other.events),
+        }
+    }
+}
+
+/// Things that a plugin may use, which have names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    Tool,
+    Prompt,
+    Storage,
+    Provider,
+    Topic,
+}
+
+impl Need {
+    pub(super) const fn noun(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Storage => "storage",
+            Self::Provider => "AI provider",
+            Self::Topic => "topic",
+        }
+    }
+
+    /// The kind of a record in the audit log.
+    pub(super) const fn kind(self) -> &'static str {
+        match self {
+            Self::Provider => "ai",
+            Self::Tool | Self::Prompt | Self::Storage | Self::Topic => self.noun(),
+        }
+    }
+
+    /// The list of the manifest that has to name it.
+    pub(super) const fn needs(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "needs_tools",
+            Self::Storage => "needs_storage",
+            Self::Provider => "needs_ai",
+            Self::Topic => "needs_events",
         }
     }
 }

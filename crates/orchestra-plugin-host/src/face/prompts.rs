@@ -8,7 +8,7 @@ use orchestra_plugin::{
     generated::{ContentBlock, PromptGetRequest, PromptGetResponse, PromptMessage},
     quic::Reply,
 };
-use orchestra_wire::{Method, shown};
+use orchestra_wire::{Fields, Method, shown, text_of};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
@@ -17,6 +17,7 @@ use crate::translate::SESSION_META;
 use super::{
     dispatch::{Turn, given, message},
     failure::{Failure, chain},
+    permission::Need,
     verbatim::{Beside, Verbatim},
 };
 
@@ -51,6 +52,7 @@ impl Turn<'_> {
     pub(super) async fn prompt_get(&self, reply: &mut Reply) -> Result<Response, Failure> {
         let asked: PromptGetRequest = message(self.request)?;
         if let Some(params) = given(&asked.mcp_params) {
+            self.check_prompt_of(Some(params))?;
             let beside = Beside {
                 trace: &asked.trace_parent,
                 session: &asked.session_id,
@@ -74,6 +76,7 @@ impl Turn<'_> {
             };
             return Ok(Response::new(self.id(), &response));
         }
+        self.check_prompt(&asked.prompt_name)?;
         let mut params = json!({"name": asked.prompt_name, "arguments": asked.arguments});
         if !asked.session_id.is_empty() {
             params["_meta"] = json!({SESSION_META: asked.session_id});
@@ -100,6 +103,33 @@ impl Turn<'_> {
             Err(error) => return Err(Failure::new("prompt_routing_error", chain(&error))),
         };
         Ok(Response::new(self.id(), &response))
+    }
+}
+
+impl Turn<'_> {
+    /// Refuses a prompt that a plugin may not use. A prompt may be that of an upstream server, which
+    /// receives its arguments, so prompts are permitted as tools are.
+    fn check_prompt(&self, name: &str) -> Result<(), Failure> {
+        match self.permissions.tools.allows(name) {
+            true => Ok(()),
+            false => Err(self.not_permitted(Need::Prompt, name)),
+        }
+    }
+
+    /// The same, of the prompt that params of `prompts/get` name.
+    pub(super) fn check_prompt_of(&self, params: Option<&Bytes>) -> Result<(), Failure> {
+        if self.connected.who.plugin().is_none() {
+            return Ok(());
+        }
+        let invalid = |text: &str| Failure::new("invalid_request", text);
+        let raw = params.map(|params| serde_json::from_slice::<&RawValue>(params));
+        let raw = raw.transpose();
+        let raw = raw.map_err(|error| invalid(&chain(&error)))?;
+        // Read as whoever makes the call reads them.
+        let fields = Fields::find(raw, "params")
+            .map_err(|_| invalid("the params of prompts/get must be an object"))?;
+        let name = fields.name.and_then(text_of);
+        self.check_prompt(&name.ok_or_else(|| invalid("the params of prompts/get name no prompt"))?)
     }
 }
 

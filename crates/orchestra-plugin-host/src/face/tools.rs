@@ -17,7 +17,7 @@ use crate::translate::{PROVIDER_META, SESSION_META};
 use super::{
     dispatch::{Turn, given, message},
     failure::{Failure, chain},
-    permission::Allowed,
+    permission::{Allowed, Need},
     verbatim::{Beside, Verbatim},
 };
 
@@ -161,21 +161,18 @@ impl Turn<'_> {
             if allowed.allows(&used) || provider.is_some_and(|asked| allowed.allows(asked)) {
                 return Ok(name);
             }
-            let what = format!("the AI provider {:?}", shown(&used));
-            return Err(self.not_permitted(&what, "needs_ai"));
+            return Err(self.not_permitted(Need::Provider, &used));
         }
         // Who may use all of them is not held up by the question which it is.
         if self.permissions.ai != Allowed::All
             && let Some(used) = self.face.host.ai_provider_of(tool)
             && !self.permissions.ai.allows(&used)
         {
-            let what = format!("the AI provider {:?}", shown(&used));
-            return Err(self.not_permitted(&what, "needs_ai"));
+            return Err(self.not_permitted(Need::Provider, &used));
         }
         let is_plugin = self.connected.who.plugin().is_some();
         if !self.permissions.tools.allows(tool) || (is_plugin && tool == CALL_TOOL) {
-            let what = format!("the tool {:?}", shown(tool));
-            return Err(self.not_permitted(&what, "needs_tools"));
+            return Err(self.not_permitted(Need::Tool, tool));
         }
         Ok(tool.to_owned())
     }

@@ -23,7 +23,8 @@ use super::{
 /// What stands before the methods that want no answer.
 const NOTIFICATIONS: &str = "notifications/";
 
-/// What a plugin may call besides tools: it may look at what there is, and at its own tasks.
+/// What a plugin may call besides tools: it may look at what there is, at its own tasks, and at the
+/// prompts that it is permitted.
 const OF_PLUGINS: [Method; 7] = [
     Method::Discover,
     Method::Ping,
@@ -70,8 +71,12 @@ impl Turn<'_> {
         } else if self.connected.who.plugin().is_some() {
             let known = Method::parse(&asked.method);
             if !known.is_some_and(|method| OF_PLUGINS.contains(&method)) {
+                self.refused("method", &asked.method);
                 let text = format!("plugins may not call {}", shown(&asked.method));
                 return Err(Failure::new("not_permitted", text));
+            }
+            if known == Some(Method::PromptsGet) {
+                self.check_prompt_of(params.as_ref())?;
             }
         }
         let beside = Beside {

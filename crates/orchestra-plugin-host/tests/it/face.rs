@@ -32,7 +32,7 @@ pub(crate) fn call(name: &str, arguments: Value) -> ToolRequest {
     }
 }
 
-fn needs_tools(names: &[&str]) -> PluginManifest {
+pub(crate) fn needs_tools(names: &[&str]) -> PluginManifest {
     PluginManifest {
         needs_tools: names.iter().map(|&name| name.into()).collect(),
         ..PluginManifest::default()
@@ -40,7 +40,7 @@ fn needs_tools(names: &[&str]) -> PluginManifest {
 }
 
 /// Params of a stateless request, from a client that can be asked things.
-fn stateless(mut params: Value) -> Bytes {
+pub(crate) fn stateless(mut params: Value) -> Bytes {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "an agent", "version": "1"},

@@ -14,9 +14,9 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use orchestra_hub::{
-    Annotations, Catalog, Content, Cost, Hub, HubConfig, InputRequired, LongWork, Outcome,
-    PromptArgument, PromptDescriptor, PromptResult, Provider, ProviderError, ProviderId, Request,
-    Target, ToolDescriptor, ToolResult,
+    Annotations, Audit, AuditConfig, Catalog, Content, Cost, Hub, HubConfig, InputRequired,
+    LongWork, Outcome, PromptArgument, PromptDescriptor, PromptResult, Provider, ProviderError,
+    ProviderId, Request, Target, ToolDescriptor, ToolResult,
 };
 use orchestra_mcp::Server;
 use orchestra_plugin::{
@@ -46,6 +46,9 @@ use tokio::{
 
 /// No wait of a test is longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The file of the audit log.
+const AUDIT: &str = "audit.jsonl";
 
 pub(crate) fn soon() -> Instant {
     Instant::now() + PATIENCE
@@ -355,7 +358,11 @@ impl Rig {
             catalog: watch::Sender::new(Arc::new(catalog)),
             told: sender,
         });
-        let hub = Hub::new(HubConfig::default());
+        let audit = AuditConfig::new(home.path().join(AUDIT));
+        let hub = Hub::new(HubConfig {
+            audit: Some(Audit::open(audit).unwrap()),
+            ..HubConfig::default()
+        });
         hub.register(provider.clone()).unwrap();
         let server = Server::builder(hub, "orchestra").version("9.9.9").build();
         let operator = Arc::new(Operator {
@@ -387,6 +394,30 @@ impl Rig {
             told,
             catalog: provider,
         }
+    }
+
+    /// Waits until the audit log has so many records that end in a way, and returns their kinds and names.
+    pub(crate) async fn recorded(&self, outcome: &str, count: usize) -> Vec<(String, String)> {
+        let path = self.home.path().join(AUDIT);
+        let recorded = async {
+            loop {
+                let text = std::fs::read_to_string(&path).unwrap_or_default();
+                // The last line may be half written.
+                let whole = text.split_inclusive('\n');
+                let whole = whole.filter(|line| line.ends_with('\n'));
+                let records = whole.map(|line| serde_json::from_str::<Value>(line).unwrap());
+                let ended = records.filter(|record| record["outcome"] == outcome);
+                let text = |value: &Value| value.as_str().unwrap().to_owned();
+                let named: Vec<_> = ended
+                    .map(|record| (text(&record["kind"]), text(&record["name"])))
+                    .collect();
+                if named.len() >= count {
+                    return named;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, recorded).await.unwrap()
     }
 
     /// Offers one tool more.

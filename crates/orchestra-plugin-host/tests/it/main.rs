@@ -15,6 +15,7 @@ mod links;
 #[path = "../../../orchestra-hub/tests/it/log.rs"]
 mod log;
 mod orchestrator;
+mod permitted;
 mod plugin;
 mod review;
 mod rig;

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::{Instant, sleep};
 
-use super::dir::CA;
+use super::dir::{CA, PREVIOUS};
 use crate::ids::CertName;
 
 /// How often it is asked whether files are others than before, which costs a few system calls. After
@@ -33,7 +33,7 @@ type Stamp = (u64, u64, i64, i64);
 impl Looks {
     /// Looks at a directory for the sake of some leaves, at least as often as is said.
     pub fn new(directory: &Path, leaves: &[CertName], every: Duration) -> Self {
-        let names = leaves.iter().map(CertName::as_str).chain([CA]);
+        let names = leaves.iter().map(CertName::as_str).chain([CA, PREVIOUS]);
         Self {
             files: names
                 .map(|name| directory.join(format!("{name}.crt")))

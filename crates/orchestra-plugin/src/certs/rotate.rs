@@ -38,7 +38,7 @@ impl CertDir {
     /// key that somebody else may have.
     ///
     /// Programs that read the directory before believe nothing of the new one until they read it
-    /// again, and connections that stand are not cut.
+    /// again. They then close the connections of peers whose certificates are not of the new authority.
     ///
     /// # Errors
     /// [`CertError::CannotRotate`] if the present key is not here; the others are about files.

@@ -308,12 +308,23 @@ impl Driver {
         self.state.send_replace(Link::Up(connection.clone()));
         let watched = |connection: Connection| async move { connection.deserted().await };
         let mut deserted = pin!(watched(connection.clone()));
+        let endpoint = self.endpoint.clone();
+        let trusted = move |connection: Connection| {
+            let endpoint = endpoint.clone();
+            async move { endpoint.close_untrusted(&connection).await }
+        };
+        let mut untrusted = pin!(trusted(connection.clone()));
         loop {
             select! {
                 source = connection.closed() => return ConnectError::Lost { address, source },
                 () = &mut deserted => {
                     connection.close();
                     return ConnectError::Nobody { address };
+                }
+                // It has closed the connection.
+                () = &mut untrusted => {
+                    let source = connection.closed().await;
+                    return ConnectError::Lost { address, source };
                 }
                 Some(_) = self.drains.join_next(), if !self.drains.is_empty() => {}
                 Some(id) = self.reports.recv() => {
@@ -325,6 +336,7 @@ impl Driver {
                         Ok(new) => {
                             self.state.send_replace(Link::Up(new.clone()));
                             deserted.set(watched(new.clone()));
+                            untrusted.set(trusted(new.clone()));
                             self.drain(std::mem::replace(&mut connection, new));
                         }
                         Err(error) => tracing::warn!(%error, "cannot open a new connection"),
@@ -342,10 +354,13 @@ impl Driver {
             oldest.close();
         }
         self.draining.push_back(old.clone());
+        let endpoint = self.endpoint.clone();
         self.drains.spawn(async move {
-            // Its calls had their time.
-            let _ = timeout(DRAIN_TIME, old.idle()).await;
-            old.close();
+            select! {
+                // Its calls had their time.
+                _ = timeout(DRAIN_TIME, old.idle()) => old.close(),
+                () = endpoint.close_untrusted(&old) => {}
+            }
         });
     }
 

@@ -31,5 +31,8 @@ pub(super) const UNWANTED: VarInt = VarInt::from_u32(BASE + 6);
 /// The certificate names nobody, or somebody else.
 pub(super) const WRONG_PEER: VarInt = VarInt::from_u32(BASE + 7);
 
+/// The certificate is no longer trusted.
+pub(super) const UNTRUSTED: VarInt = VarInt::from_u32(BASE + 9);
+
 /// The peer has too many connections.
 pub(super) const TOO_MANY: VarInt = VarInt::from_u32(BASE + 8);

@@ -174,6 +174,10 @@ impl Connection {
         deserted(&self.inner, pause).await;
     }
 
+    pub(super) const fn inner(&self) -> &quinn::Connection {
+        &self.inner
+    }
+
     pub(super) fn id(&self) -> usize {
         self.inner.stable_id()
     }

@@ -14,6 +14,7 @@ use tokio::{
 };
 
 use super::{
+    admission::{Admission, Role},
     codes,
     connection::Connection,
     error::{BindError, ConnectError},
@@ -33,6 +34,9 @@ const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// How long a handshake goes on until it is asked whether anybody is there.
 const ANSWER_TIME: Duration = Duration::from_millis(100);
+
+/// Reason of a connection that is closed because of its peer's certificate.
+pub(super) const UNTRUSTED: &[u8] = b"the certificate is no longer trusted";
 
 /// Whom to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +77,7 @@ pub struct Endpoint {
     pace: Pace,
     listens: bool,
     client: Arc<Mutex<quinn::ClientConfig>>,
+    admission: Admission,
 }
 
 impl Endpoint {
@@ -112,23 +117,26 @@ impl Endpoint {
         self.inner.local_addr()
     }
 
-    /// Shows another certificate, or trusts other authorities, from the next handshake on.
+    /// Shows another certificate from the next handshake on, and trusts other authorities. Open connections whose
+    /// peers' certificates are no longer trusted are closed.
     ///
     /// # Errors
     /// The certificates are unusable; nothing has changed then.
     pub fn renew(&self, identity: &Identity) -> Result<(), BindError> {
         let client = tls::client(identity, self.pace)?;
+        let trust = tls::trust(identity)?;
         if self.listens {
             self.inner
                 .set_server_config(Some(tls::server(identity, self.pace)?));
         }
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+        self.admission.renew(trust);
         Ok(())
     }
 
     /// Answers the calls that come in.
     pub fn serve(&self, handler: Arc<dyn Handler>, limits: Limits) -> Serving {
-        Serving::start(self.inner.clone(), handler, limits)
+        Serving::start(self.inner.clone(), self.admission.clone(), handler, limits)
     }
 
     /// Connects, within 5 seconds; sooner it is known only that nobody has the port.
@@ -194,6 +202,13 @@ impl Endpoint {
         }
     }
 
+    /// Closes a connection of this endpoint when the certificate of the server is no longer trusted; completes then.
+    pub(super) async fn close_untrusted(&self, connection: &Connection) {
+        let inner = connection.inner();
+        self.admission.withdrawn(inner, Role::Server).await;
+        inner.close(codes::UNTRUSTED, UNTRUSTED);
+    }
+
     /// Closes every connection at once and waits until that has been said.
     pub async fn close(&self) {
         self.inner.close(codes::CLOSED, b"closed");
@@ -207,6 +222,7 @@ impl Endpoint {
         pace: Pace,
     ) -> Result<Self, BindError> {
         let client = tls::client(identity, pace)?;
+        let admission = Admission::new(tls::trust(identity)?);
         let failed = |source| BindError::Socket { address, source };
         let listens = server.is_some();
         let socket = UdpSocket::bind(address).map_err(failed)?;
@@ -227,6 +243,7 @@ impl Endpoint {
             pace,
             listens,
             client: Arc::new(Mutex::new(client)),
+            admission,
         })
     }
 }

@@ -20,7 +20,9 @@ use tokio::{
 };
 
 use super::{
+    admission::{Admission, Role},
     codes,
+    endpoint::UNTRUSTED,
     error::WireError,
     limits::{Limits, PeerLimits, Peers, Place, Room},
     nobody::deserted_here,
@@ -79,11 +81,13 @@ pub struct Serving {
 impl Serving {
     pub(super) fn start(
         endpoint: quinn::Endpoint,
+        admission: Admission,
         handler: Arc<dyn Handler>,
         limits: Limits,
     ) -> Self {
         let (stopping, stopped) = watch::channel(false);
         let server = Arc::new(Server {
+            admission,
             handler,
             handshakes: Arc::new(Semaphore::new(limits.handshakes)),
             peers: Peers::new(limits.clone()),
@@ -122,6 +126,7 @@ impl Drop for Serving {
 }
 
 struct Server {
+    admission: Admission,
     handler: Arc<dyn Handler>,
     handshakes: Arc<Semaphore>,
     peers: Peers,
@@ -244,6 +249,8 @@ async fn serve_calls(connection: &Connection, calls: Arc<Calls>) {
     let mut stopping = false;
     let mut running = JoinSet::new();
     let mut killed = pin!(deserted_here(connection));
+    let admission = &calls.server.admission;
+    let mut untrusted = pin!(admission.withdrawn(connection, Role::Client));
     while !(stopping && running.is_empty()) {
         select! {
             stream = connection.accept_bi() => match stream {
@@ -258,6 +265,11 @@ async fn serve_calls(connection: &Connection, calls: Arc<Calls>) {
             },
             Some(ended) = running.join_next(), if !running.is_empty() => report(ended),
             _ = stopped.wait_for(|stopped| *stopped), if !stopping => stopping = true,
+            () = &mut untrusted => {
+                tracing::info!(peer = %calls.peer.name(), "closed a connection whose certificate is no longer trusted");
+                connection.close(codes::UNTRUSTED, UNTRUSTED);
+                break;
+            }
             () = &mut killed => {
                 tracing::debug!(peer = %calls.peer.name(), "the process of the peer was killed");
                 connection.close(codes::CLOSED, b"the process of the peer was killed");

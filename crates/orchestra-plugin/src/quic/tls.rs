@@ -13,6 +13,7 @@ use rustls::{
 use rustls_pki_types::PrivateKeyDer;
 
 use super::{
+    admission::Trust,
     error::BindError,
     transport::{self, ALPN, Pace, Side},
 };
@@ -46,14 +47,25 @@ pub(super) fn client(identity: &Identity, pace: Pace) -> Result<quinn::ClientCon
     Ok(config)
 }
 
-fn server_crypto(identity: &Identity) -> Result<QuicServerConfig, Failure> {
+/// Authorities of which an endpoint accepts peers.
+pub(super) fn trust(identity: &Identity) -> Result<Trust, BindError> {
+    trusted(identity).map_err(|source| unusable(identity, source))
+}
+
+fn trusted(identity: &Identity) -> Result<Trust, Failure> {
+    let roots = Arc::new(roots(identity)?);
     let provider = Arc::new(default_provider());
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots(identity)?), provider.clone())
-            .build()?;
-    let mut config = ServerConfig::builder_with_provider(provider)
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), provider);
+    Ok(Trust {
+        clients: clients.build()?,
+        roots,
+    })
+}
+
+fn server_crypto(identity: &Identity) -> Result<QuicServerConfig, Failure> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&TLS13])?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(trusted(identity)?.clients)
         .with_single_cert(identity.chain().to_vec(), key(identity))?;
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});

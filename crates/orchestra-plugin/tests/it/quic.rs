@@ -319,6 +319,62 @@ async fn two_rotations_shut_out_nobody_who_read_before_them() {
 }
 
 #[tokio::test]
+async fn open_connection_of_a_client_is_closed_once_its_authority_is_removed() {
+    let mut rig = Rig::new(Limits::default());
+    let now = SystemTime::now();
+    let old = rig.endpoint("old-client");
+    let connection = old.connect(&rig.target()).await.unwrap();
+    let call = || connection.call(Bytes::from_static(b"h"), soon());
+    assert_eq!(call().await.unwrap(), "old-client");
+    rig.authority.dir.rotate(now).unwrap();
+    rig.listening
+        .renew(&rig.authority.identity("server"))
+        .unwrap();
+    assert_eq!(call().await.unwrap(), "old-client", "it is still trusted");
+    let waiting = {
+        let connection = connection.clone();
+        tokio::spawn(async move { connection.call(Bytes::from_static(b"w"), soon()).await })
+    };
+    rig.hear("waiting").await;
+    rig.authority.dir.rotate_at_once(now).unwrap();
+    rig.listening
+        .renew(&rig.authority.identity("server"))
+        .unwrap();
+    let closed = timeout(PATIENCE, connection.closed()).await.unwrap();
+    let reason = closed.to_string();
+    assert!(reason.contains("no longer trusted"), "{reason}");
+    assert!(waiting.await.unwrap().is_err());
+    rig.hear("cancelled").await;
+    call().await.unwrap_err();
+    let new = rig.caller("new-client");
+    let answer = new.call(Bytes::from_static(b"h"), soon()).await;
+    assert_eq!(answer.unwrap(), "new-client");
+}
+
+#[tokio::test]
+async fn open_connection_to_a_server_is_closed_once_its_authority_is_removed() {
+    let rig = Rig::new(Limits::default());
+    let endpoint = rig.endpoint("a-client");
+    let caller = Caller::start(endpoint.clone(), rig.target(), CallerOptions::default());
+    caller.call(bytes(1), soon()).await.unwrap();
+    let Link::Up(before) = caller.link().borrow().clone() else {
+        panic!("no connection");
+    };
+    let now = SystemTime::now();
+    rig.authority.dir.rotate_at_once(now).unwrap();
+    endpoint.renew(&rig.authority.identity("a-client")).unwrap();
+    timeout(PATIENCE, before.closed()).await.unwrap();
+    caller.call(bytes(1), soon()).await.unwrap_err();
+    rig.listening
+        .renew(&rig.authority.identity("server"))
+        .unwrap();
+    let mut link = caller.link();
+    let up = link.wait_for(|link| matches!(link, Link::Up(_)));
+    drop(timeout(PATIENCE, up).await.unwrap().unwrap());
+    caller.call(bytes(1), soon()).await.unwrap();
+}
+
+#[tokio::test]
 async fn closing_waits_for_calls() {
     let rig = Rig::new(Limits::default());
     let caller = Caller::start(

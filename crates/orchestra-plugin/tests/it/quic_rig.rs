@@ -103,6 +103,7 @@ impl Handler for Told {
 /// A server and what its handler tells.
 pub(crate) struct Rig {
     pub(crate) authority: Authority,
+    pub(crate) listening: Endpoint,
     pub(crate) serving: Serving,
     pub(crate) address: SocketAddr,
     pub(crate) events: mpsc::UnboundedReceiver<String>,
@@ -124,6 +125,7 @@ impl Rig {
         let address = endpoint.address().unwrap();
         Self {
             authority,
+            listening: endpoint,
             serving,
             address,
             events,

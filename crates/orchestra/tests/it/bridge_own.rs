@@ -149,6 +149,31 @@ fn a_bridge_that_comes_after_a_rotation_at_once_is_let_in() {
     }
 }
 
+#[test]
+fn open_connection_of_a_copied_certificate_ends_with_a_rotation_at_once() {
+    let up = Up::start();
+    let copy = up.workspace.home().join("copy").display().to_string();
+    let issued = ["certs", "issue", "transport.stdio-client", "--out", &copy];
+    let issued = up.workspace.run(issued);
+    assert_eq!(issued.code, Some(0), "{issued:?}");
+    let mut thief = up.bridge();
+    thief.args(["--certs-dir", &copy]);
+    let mut thief = Session::start(thief);
+    let call = json!({"name": "list_projects", "arguments": {}});
+    thief.tool("list_projects", &json!({}));
+    let rotated = up.workspace.run(["certs", "rotate", "--now"]);
+    assert_eq!(rotated.code, Some(0), "{rotated:?}");
+    let began = Instant::now();
+    while thief.request("tools/call", &call).get("result").is_some() {
+        assert!(began.elapsed() < Duration::from_secs(10), "never closed");
+    }
+    // Nor does it come back.
+    for _ in 0..3 {
+        let answer = thief.request("tools/call", &call);
+        assert!(answer.get("error").is_some(), "{answer}");
+    }
+}
+
 /// What is listed, and what is answered to questions about it, is what `orchestra stdio` answers in
 /// the same workspace, in every revision.
 #[test]

@@ -21,6 +21,10 @@ use super::Peer;
 /// Connections beyond the limit, for the routes that report whether the program works.
 pub(super) const RESERVED: usize = 32;
 
+/// Reserved connections of one peer that is limited: a peer with too many connections can still be
+/// monitored, and leaves the reserve to all others.
+const RESERVED_OF_ONE: usize = 4;
+
 /// Bit of [`Connection::running`] that marks the connection as closed for another.
 const CLOSED: u32 = 1 << 31;
 
@@ -41,7 +45,7 @@ struct Inner {
 struct Open {
     last: u64,
     by_id: HashMap<u64, Arc<Connection>>,
-    /// Connections of each peer that is limited; a peer without one is absent.
+    /// Ordinary connections of each peer that is limited; a peer without one is absent.
     of_peer: HashMap<PeerKey, usize>,
     reserved: usize,
 }
@@ -60,6 +64,8 @@ enum PeerKey {
 struct Connection {
     peer: Option<PeerKey>,
     is_reserved: bool,
+    /// Whether its peer had too many connections.
+    is_beyond_share: bool,
     /// Requests that are being answered, or [`CLOSED`].
     running: AtomicU32,
     /// Reading of the clock when it became idle.
@@ -105,27 +111,22 @@ impl Connections {
         }))
     }
 
-    /// Makes a place for a connection of `peer`; `None` when the peer has too many, or all places are
-    /// taken and no connection is idle.
+    /// Makes a place for a connection of `peer`, which is reserved when the peer has too many, or all
+    /// places are taken and no connection is idle; `None` when the reserve is taken as well.
     pub(super) fn open(&self, peer: Peer) -> Option<Place> {
         let peer = PeerKey::of(peer);
         let mut open = self.lock();
-        if let Some(peer) = peer
-            && open
-                .of_peer
-                .get(&peer)
-                .is_some_and(|count| *count >= self.0.of_one)
-        {
-            return None;
-        }
+        let count = peer.and_then(|peer| open.of_peer.get(&peer));
+        let has_share = count.is_none_or(|count| *count < self.0.of_one);
         let is_full = open.by_id.len() - open.reserved >= self.0.most;
-        let is_reserved = is_full && !open.close_longest_idle(false);
-        if is_reserved && open.reserved >= RESERVED && !open.close_longest_idle(true) {
+        let is_reserved = !has_share || is_full && !open.close_longest_idle(Kind::Ordinary);
+        if is_reserved && !open.has_reserve(peer) {
             return None;
         }
         let connection = Arc::new(Connection {
             peer,
             is_reserved,
+            is_beyond_share: !has_share,
             running: AtomicU32::new(0),
             idle_since: AtomicU64::new(self.tick()),
             closed: Notify::new(),
@@ -134,7 +135,7 @@ impl Connections {
         let id = open.last;
         open.by_id.insert(id, Arc::clone(&connection));
         open.reserved += usize::from(is_reserved);
-        if let Some(peer) = peer {
+        if let Some(peer) = peer.filter(|_| !is_reserved) {
             *open.of_peer.entry(peer).or_default() += 1;
         }
         drop(open);
@@ -154,14 +155,43 @@ impl Connections {
     }
 }
 
+/// Connections of which the one that has been idle for longest is closed.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Ordinary,
+    Reserved,
+    ReservedOf(PeerKey),
+}
+
+impl Kind {
+    fn has(self, connection: &Connection) -> bool {
+        match self {
+            Self::Ordinary => !connection.is_reserved,
+            Self::Reserved => connection.is_reserved,
+            Self::ReservedOf(peer) => connection.is_reserved && connection.peer == Some(peer),
+        }
+    }
+}
+
 impl Open {
-    /// Closes the connection that has been idle for longest, of the reserved or of the ordinary ones;
-    /// false when none is idle.
-    fn close_longest_idle(&mut self, reserved: bool) -> bool {
+    /// Returns whether the reserve has a place for a peer, for which an idle connection may be closed.
+    fn has_reserve(&mut self, peer: Option<PeerKey>) -> bool {
+        if let Some(peer) = peer {
+            let own = Kind::ReservedOf(peer);
+            let held = self.by_id.values();
+            let held = held.filter(|connection| own.has(connection)).count();
+            if held >= RESERVED_OF_ONE {
+                return self.close_longest_idle(own);
+            }
+        }
+        self.reserved < RESERVED || self.close_longest_idle(Kind::Reserved)
+    }
+
+    /// Closes the connection that has been idle for longest, of one kind; false when none is idle.
+    fn close_longest_idle(&mut self, kind: Kind) -> bool {
         loop {
             let idle = self.by_id.iter().filter(|(_, connection)| {
-                connection.is_reserved == reserved
-                    && connection.running.load(Ordering::Acquire) == 0
+                kind.has(connection) && connection.running.load(Ordering::Acquire) == 0
             });
             let longest =
                 idle.min_by_key(|(_, connection)| connection.idle_since.load(Ordering::Relaxed));
@@ -181,7 +211,7 @@ impl Open {
             return;
         };
         self.reserved -= usize::from(connection.is_reserved);
-        if let Some(peer) = connection.peer
+        if let Some(peer) = connection.peer.filter(|_| !connection.is_reserved)
             && let Some(count) = self.of_peer.get_mut(&peer)
         {
             *count -= 1;
@@ -214,6 +244,11 @@ impl Place {
     /// Returns whether the connection is only for the routes that report whether the program works.
     pub(super) fn is_reserved(&self) -> bool {
         self.connection.is_reserved
+    }
+
+    /// Returns whether the peer of the connection had too many when it was accepted.
+    pub(super) fn is_beyond_share(&self) -> bool {
+        self.connection.is_beyond_share
     }
 
     /// Begins to answer a request; `None` when the connection is closed for another.
@@ -274,23 +309,40 @@ mod tests {
         let first = far("10.0.0.1");
         let mapped = far("::ffff:10.0.0.1");
         assert!(first.is_some() && mapped.is_some());
-        assert!(far("10.0.0.1").is_none());
+        let beyond = far("10.0.0.1").unwrap();
+        assert!(beyond.is_reserved(), "for the health of the program");
         let other = [far("10.0.0.2"), far("127.0.0.1")];
         let local: Vec<_> = (0..2)
             .map(|_| take("127.0.0.1", PeerUser::Other(7)))
             .collect();
         assert!(other.iter().chain(&local).all(Option::is_some));
-        assert!(
-            take("::1", PeerUser::Other(7)).is_none(),
-            "by whatever address"
-        );
+        let by_other_address = take("::1", PeerUser::Other(7)).unwrap();
+        assert!(by_other_address.is_reserved());
         let mine: Vec<_> = (0..3).map(|_| take("127.0.0.1", PeerUser::Same)).collect();
         assert!(mine.iter().all(Option::is_some), "the own user may");
         drop(first);
-        assert!(far("10.0.0.1").is_some());
-        drop((mapped, other, local, mine));
+        let again = far("10.0.0.1").unwrap();
+        assert!(!again.is_reserved());
+        drop((mapped, other, local, mine, beyond, by_other_address, again));
         let open = connections.lock();
         assert!(open.of_peer.is_empty() && open.by_id.is_empty());
+    }
+
+    #[test]
+    fn peer_beyond_its_share_takes_a_part_of_the_reserve() {
+        let connections = Connections::new(64, 1);
+        let take = |user| connections.open(peer("127.0.0.1", PeerUser::Other(user)));
+        let share = take(7).unwrap();
+        let _running = share.begin().unwrap();
+        let reserve: Vec<_> = (0..RESERVED_OF_ONE).map(|_| take(7).unwrap()).collect();
+        assert!(!share.is_reserved() && reserve.iter().all(Place::is_reserved));
+        let next = take(7).unwrap();
+        assert!(is_closed(&reserve[0]) && !is_closed(&share));
+        let _busy: Vec<_> = reserve.iter().filter_map(Place::begin).collect();
+        let _next = next.begin().unwrap();
+        assert!(take(7).is_none(), "its part is busy");
+        let other = [take(8).unwrap(), take(8).unwrap()];
+        assert!(!other[0].is_reserved() && other[1].is_reserved());
     }
 
     #[test]

@@ -322,7 +322,7 @@ impl LateChild {
             cpu_time: limits.cpu_time,
         };
         if let Sandbox::Workspace { read, write } = &config.sandbox {
-            let reached = |path: &Path| self.scope.reached(path, config);
+            let reached = |path: &Path| self.scope.reached_as_approved(path, config);
             child.cwd = match child.cwd.take() {
                 Some(cwd) => Some(reached(&cwd)?.unwrap_or(cwd)),
                 None => None,
@@ -335,6 +335,10 @@ impl LateChild {
             for path in read {
                 read_only.extend(reached(&self.scope.path(path, config)?)?);
             }
+            let open = paths.iter().chain(&read_only).chain(&child.cwd);
+            let open: Vec<&Path> = open.map(PathBuf::as_path).collect();
+            let program = Path::new(&child.command);
+            child.program_file = self.scope.reached_program(program, config, &open)?;
             child.hidden = self.scope.closed().to_vec();
             child.sandbox = process::Sandbox::Workspace {
                 paths,

@@ -2,6 +2,7 @@
 //! server in them.
 
 mod decide;
+mod exchanged;
 mod found;
 mod identity;
 mod places;

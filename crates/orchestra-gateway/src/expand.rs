@@ -23,6 +23,7 @@ use std::{
 use parts::input_variable;
 pub(crate) use parts::{Part, Parts, reference};
 pub use plugin::Orchestrator;
+pub(crate) use reached::normal;
 pub use texts::references;
 use texts::texts;
 
@@ -113,6 +114,18 @@ pub enum ExpandError {
     Closed {
         /// The path.
         path: PathBuf,
+    },
+    /// A path of a sandbox that leads elsewhere than when the server was approved.
+    #[error(
+        "the sandbox's path {} changed during the start: it leads to {} now; find the program that changes it, and start \
+         again",
+        path.display(), target.display()
+    )]
+    Changed {
+        /// The path.
+        path: PathBuf,
+        /// Where it leads now.
+        target: PathBuf,
     },
     /// What came out cannot be used.
     #[error("{0}")]

@@ -47,6 +47,7 @@ pub struct Command {
     limits: Limits,
     sandbox: Sandbox,
     hidden: Vec<PathBuf>,
+    granted: Option<PathBuf>,
     launcher: Option<Launcher>,
     is_staged: bool,
     inherited: Option<(OsString, Arc<OwnedFd>)>,
@@ -75,6 +76,7 @@ impl Command {
             limits: Limits::default(),
             sandbox: Sandbox::default(),
             hidden: Vec::new(),
+            granted: None,
             launcher: None,
             is_staged: true,
             inherited: None,
@@ -144,6 +146,14 @@ impl Command {
     #[must_use]
     pub fn hidden(mut self, hidden: Vec<PathBuf>) -> Self {
         self.hidden = hidden;
+        self
+    }
+
+    /// File that its sandbox opens as its own program, with no symbolic link in its path. Unless set, it is the file to
+    /// which the path of the program leads, but for a link from a directory that the child may write to another one.
+    #[must_use]
+    pub fn program_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.granted = Some(file.into());
         self
     }
 
@@ -217,13 +227,18 @@ impl Command {
             Some(launcher) => launcher.clone(),
             None => Launcher::this_program().map_err(|error| no_guard(Path::new(""), &error))?,
         };
+        let confinement = self.confinement(&program)?;
+        let directory = match &confinement {
+            Some((directory, _)) => Some(directory),
+            None => self.directory.as_ref(),
+        };
         let order = Order {
             program: program.into(),
             arguments: self.arguments.clone(),
-            directory: self.directory.clone().map(Into::into),
+            directory: directory.map(Into::into),
             environment: environment.into_iter().collect(),
             limits: self.limits.clone(),
-            confinement: self.confinement()?,
+            confinement: confinement.map(|(_, confinement)| confinement),
             launcher: launcher.program.clone().into(),
             launcher_arguments: launcher.arguments.clone(),
             is_staged: self.is_staged || self.needs_stage(),
@@ -263,7 +278,8 @@ impl Command {
         format!("orchestra: guard of {shown}")
     }
 
-    fn confinement(&self) -> Result<Option<Confinement>, SpawnError> {
+    /// The bounds of the sandbox, with the working directory, where there is one.
+    fn confinement(&self, program: &Path) -> Result<Option<(PathBuf, Confinement)>, SpawnError> {
         let Sandbox::Workspace {
             paths,
             read_only,
@@ -278,17 +294,41 @@ impl Command {
                 what: format!("the working directory is not known: {error}"),
             })?,
         };
-        Ok(Some(Confinement {
-            write: [&directory]
-                .into_iter()
-                .chain(paths)
-                .map(Into::into)
-                .collect(),
-            read: read_only.iter().map(Into::into).collect(),
+        // The stage compares them with protected paths.
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let directory = absolute(&directory);
+        let write = [&directory].into_iter().chain(paths).map(absolute);
+        let write: Vec<PathBuf> = write.collect();
+        let confinement = Confinement {
+            program: match &self.granted {
+                Some(granted) => Some(granted.into()),
+                None => self.found_file(program, &write).map(Into::into),
+            },
+            write: write.into_iter().map(Into::into).collect(),
+            read: read_only.iter().map(absolute).map(Into::into).collect(),
             protected: protected.iter().map(Into::into).collect(),
             hidden: self.hidden.iter().map(Into::into).collect(),
             mounts: !(protected.is_empty() && self.hidden.is_empty()),
-        }))
+        };
+        Ok(Some((directory, confinement)))
+    }
+
+    /// File of the program, unless a link in a directory that the child may write leads to it from there: the child
+    /// would decide which file is opened to it.
+    fn found_file(&self, program: &Path, write: &[PathBuf]) -> Option<PathBuf> {
+        let file = program.canonicalize().ok()?;
+        let is_named = Path::new(&self.program).components().count() > 1;
+        let above = program.parent().and_then(|above| above.canonicalize().ok());
+        let mut led_out = write.iter().filter_map(|root| {
+            let real = root.canonicalize().ok()?;
+            let is_below = |path: &Path| path.starts_with(root) || path.starts_with(&real);
+            let is_from = is_below(program) || above.as_deref().is_some_and(is_below);
+            Some(is_from && !file.starts_with(&real))
+        });
+        match is_named && led_out.any(|is_out| is_out) {
+            true => None,
+            false => Some(file),
+        }
     }
 
     /// The path of the program, from where the child works.

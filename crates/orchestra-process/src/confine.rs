@@ -3,13 +3,15 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     io,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, PathFdError,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::{
     fs::{FileType, Mode, OFlags},
@@ -28,6 +30,7 @@ use crate::{
     SYSTEM_PATHS, links,
     message::{self, Confinement},
     mounts,
+    plain::{self, Changed, Opened},
 };
 
 /// Devices that hold nothing.
@@ -84,20 +87,21 @@ const IOPRIO_WHO_PROCESS: u64 = 1;
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// Confines this process, for good.
+/// Confines this process, for good, and returns its working directory where the sandbox has opened it.
 pub(crate) fn confine(
-    program: &Path,
+    directory: Option<&Path>,
     confinement: &Confinement,
-) -> Result<(), (message::Step, String)> {
+) -> Result<Option<OwnedFd>, (message::Step, String)> {
     let failed = |what| (message::Step::Sandbox, what);
+    let granted = Granted::open(confinement).map_err(failed)?;
+    let directory = directory.map(|path| open(path.as_os_str())).transpose();
+    let directory = directory.map_err(failed)?;
     let named = confinement.protected.iter().map(Path::new);
     let mut protected: Vec<PathBuf> = named.clone().flat_map(real).collect();
     let private = confinement.hidden.iter().map(Path::new);
     let private: Vec<PathBuf> = private.flat_map(real).collect();
-    let writable = confinement.write.iter().map(Path::new);
-    let writable: Vec<PathBuf> = writable
-        .filter_map(|path| path.canonicalize().ok())
-        .collect();
+    let writable = granted.write.iter().map(|opened| opened.path.clone());
+    let writable: Vec<PathBuf> = writable.collect();
     if writable.iter().any(|path| path.parent().is_none()) {
         return Err(failed(
             "a sandbox in which `/` may be written protects nothing; name the directories that the command needs"
@@ -107,7 +111,7 @@ pub(crate) fn confine(
     let no_capabilities = |error: Errno| failed(format!("capabilities: {error}"));
     // A user namespace brings others, which are of no use outside of it.
     let ours = capabilities(None).map_err(no_capabilities)?;
-    let (covered, closed) = hidden(program, confinement, &private);
+    let (covered, closed) = hidden(&granted, confinement, &private);
     let names = links::further_names(&writable, &private.iter().cloned().collect());
     if let Some(name) = names.map_err(failed)?.first() {
         return Err(failed(format!(
@@ -122,21 +126,79 @@ pub(crate) fn confine(
         let closed = protected.iter().cloned().collect();
         protected.extend(links::further_names(&writable, &closed).map_err(failed)?);
     }
-    restrict_files(program, confinement, &protected, &closed).map_err(failed)?;
+    // The descriptor from before leads past the mounts.
+    let directory = directory.map(|opened| opened.again()).transpose();
+    let directory = directory.map_err(|error| failed(error.to_string()))?;
+    restrict_files(&granted, &protected, &closed).map_err(failed)?;
     restrict_calls().map_err(|error| failed(format!("seccomp: {error}")))?;
-    drop_capabilities(ours).map_err(no_capabilities)
+    drop_capabilities(ours).map_err(no_capabilities)?;
+    Ok(directory.map(|opened| opened.descriptor))
+}
+
+/// Paths that are granted, opened once. A file or directory that takes the place of one later is granted nothing.
+struct Granted {
+    program: Option<Opened>,
+    read: Vec<Opened>,
+    write: Vec<Opened>,
+}
+
+impl Granted {
+    fn open(confinement: &Confinement) -> Result<Self, String> {
+        let program = confinement.program.as_ref().map(|path| open(path));
+        let program = program.transpose()?;
+        if let Some(program) = program.as_ref()
+            && program.kind != FileType::RegularFile
+        {
+            return Err(format!("{}: it is no file", program.path.display()));
+        }
+        let mut read = Vec::new();
+        for path in &confinement.read {
+            match plain::open(Path::new(path)) {
+                Ok(opened) => read.push(opened),
+                Err(error) if is_no_way(&error) => {}
+                Err(error) => return Err(not_opened(path, &error)),
+            }
+        }
+        let write = confinement.write.iter().map(|path| open(path));
+        Ok(Self {
+            program,
+            read,
+            write: write.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn open(path: &OsStr) -> Result<Opened, String> {
+    plain::open(Path::new(path)).map_err(|error| not_opened(path, &error))
+}
+
+fn not_opened(path: &OsStr, error: &io::Error) -> String {
+    match Changed::is_behind(error) {
+        true => error.to_string(),
+        false => format!("{}: {error}", Path::new(path).display()),
+    }
+}
+
+/// Returns whether a path is not there, or may not be reached.
+fn is_no_way(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+    )
 }
 
 /// The hidden paths that are below an open one: those that a mount can cover, and those that Landlock is to close.
 fn hidden(
-    program: &Path,
+    granted: &Granted,
     confinement: &Confinement,
     private: &[PathBuf],
 ) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let named = confinement.read.iter().chain(&confinement.write);
-    let named = named.map(Path::new).chain([program]);
-    let open = SYSTEM_PATHS.iter().map(Path::new).chain(named);
-    let open: Vec<PathBuf> = open.filter_map(|path| path.canonicalize().ok()).collect();
+    let named = granted.read.iter().chain(&granted.write);
+    let named = named.chain(&granted.program);
+    let named = named.map(|opened| opened.path.clone());
+    let system = SYSTEM_PATHS.iter().map(Path::new);
+    let system = system.filter_map(|path| path.canonicalize().ok());
+    let open: Vec<PathBuf> = system.chain(named).collect();
     let is_open = |path: &&PathBuf| open.iter().any(|open| path.starts_with(open));
     let mut hidden: Vec<PathBuf> = private.iter().filter(is_open).cloned().collect();
     hidden.sort();
@@ -148,8 +210,7 @@ fn hidden(
 }
 
 fn restrict_files(
-    program: &Path,
-    confinement: &Confinement,
+    granted: &Granted,
     protected: &[PathBuf],
     closed: &[PathBuf],
 ) -> Result<(), String> {
@@ -163,17 +224,33 @@ fn restrict_files(
         .and_then(Ruleset::create)
         .map_err(said)?;
     for path in SYSTEM_PATHS {
-        rules = allow_read(rules, Path::new(path), closed)?;
+        let path = Path::new(path);
+        let real = path.canonicalize();
+        rules = match real {
+            Ok(real) if is_over(&real, closed) => {
+                let opened = open(real.as_os_str())?;
+                allow_but_closed(rules, &opened, read, &[], closed)?
+            }
+            _ => allow_if_there(rules, path, read)?,
+        };
     }
     for path in DEVICES {
         rules = allow_if_there(rules, Path::new(path), all)?;
     }
-    rules = allow(rules, program, read)?;
-    for path in &confinement.read {
-        rules = allow_read(rules, Path::new(path), closed)?;
+    if let Some(program) = &granted.program {
+        rules = allow(rules, program, read)?;
     }
-    for path in &confinement.write {
-        rules = allow_unprotected(rules, Path::new(path), protected, closed)?;
+    for opened in &granted.read {
+        rules = match is_over(&opened.path, closed) {
+            true => allow_but_closed(rules, opened, read, &[], closed)?,
+            false => allow(rules, opened, read)?,
+        };
+    }
+    for opened in &granted.write {
+        rules = match protected.is_empty() && closed.is_empty() {
+            true => allow(rules, opened, all)?,
+            false => allow_but_closed(rules, opened, all, protected, closed)?,
+        };
     }
     let status = rules.restrict_self().map_err(said)?;
     if status.ruleset == RulesetStatus::NotEnforced {
@@ -186,71 +263,42 @@ fn restrict_files(
     Ok(())
 }
 
-/// Allows access below a path. One that does not exist, is removed meanwhile or cannot be opened gives no rights.
+/// Allows access below a path of the system. One that does not exist, is removed meanwhile or cannot be opened gives no
+/// rights.
 fn allow_if_there(
     rules: RulesetCreated,
     path: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, String> {
-    match PathFd::new(path) {
-        Ok(opened) => allow_opened(rules, path, opened, access),
-        Err(PathFdError::OpenCall { source, .. })
-            if matches!(
-                source.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
-            ) =>
-        {
-            Ok(rules)
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(opened) => {
+            let stat = rustix::fs::fstat(&opened).map_err(|error| failed(&error))?;
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            let rule = PathBeneath::new(opened, of_kind(kind, access));
+            rules.add_rule(rule).map_err(|error| failed(&error))
         }
-        Err(error) => Err(format!("{}: {error}", path.display())),
+        Err(Errno::NOENT | Errno::ACCESS) => Ok(rules),
+        Err(error) => Err(failed(&error)),
     }
 }
 
 fn allow(
     rules: RulesetCreated,
-    path: &Path,
+    opened: &Opened,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, String> {
-    let opened = PathFd::new(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    allow_opened(rules, path, opened, access)
+    let rule = PathBeneath::new(&opened.descriptor, of_kind(opened.kind, access));
+    let added = rules.add_rule(rule);
+    added.map_err(|error| format!("{}: {error}", opened.path.display()))
 }
 
-fn allow_opened(
-    rules: RulesetCreated,
-    path: &Path,
-    opened: PathFd,
-    access: BitFlags<AccessFs>,
-) -> Result<RulesetCreated, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let stat = rustix::fs::fstat(&opened).map_err(|error| failed(&error))?;
-    // A file has fewer rights than a directory.
-    let access = match FileType::from_raw_mode(stat.st_mode) {
+/// A file has fewer rights than a directory.
+fn of_kind(kind: FileType, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
+    match kind {
         FileType::Directory => access,
         _ => access & AccessFs::from_file(INTERFACE),
-    };
-    rules
-        .add_rule(PathBeneath::new(opened, access))
-        .map_err(|error| failed(&error))
-}
-
-/// Allows to read below a path, but what is closed. One that does not exist gives no rights.
-fn allow_read(
-    rules: RulesetCreated,
-    path: &Path,
-    closed: &[PathBuf],
-) -> Result<RulesetCreated, String> {
-    let access = AccessFs::from_read(INTERFACE);
-    match path.canonicalize() {
-        Ok(path) if is_over(&path, closed) => {
-            let closed = closed_below(&path, closed);
-            let rights = Rights {
-                access,
-                protected: &[],
-                closed,
-            };
-            Ok(allow_entry(rules, &path, &rights)?.0)
-        }
-        _ => allow_if_there(rules, path, access),
     }
 }
 
@@ -275,90 +323,67 @@ fn closed_below(path: &Path, closed: &[PathBuf]) -> Vec<PathBuf> {
     closed.cloned().collect()
 }
 
-/// Allows everything below a path but to change what is protected, and to reach what is closed.
-fn allow_unprotected(
+/// Allows access below a path, but to change what is protected, and to reach what is closed.
+fn allow_but_closed(
     rules: RulesetCreated,
-    path: &Path,
+    opened: &Opened,
+    access: BitFlags<AccessFs>,
     protected: &[PathBuf],
     closed: &[PathBuf],
 ) -> Result<RulesetCreated, String> {
-    let access = AccessFs::from_all(INTERFACE);
-    if protected.is_empty() && closed.is_empty() {
-        return allow(rules, path, access);
-    }
-    let path = path
-        .canonicalize()
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    let closed = closed_below(&path, closed);
     let rights = Rights {
         access,
         protected,
-        closed,
+        closed: closed_below(&opened.path, closed),
     };
-    match allow_entry(rules, &path, &rights)? {
-        (rules, true) => Ok(rules),
-        (_, false) => Err(format!("{}: it has vanished", path.display())),
-    }
+    allow_entry(rules, opened, &rights)
 }
 
-/// The same for a path with no symbolic link in it, and whether it was still there.
+/// The same for the directory itself and for each entry where rights differ. A symbolic link grants nothing.
 fn allow_entry(
     rules: RulesetCreated,
-    path: &Path,
+    opened: &Opened,
     rights: &Rights<'_>,
-) -> Result<(RulesetCreated, bool), String> {
+) -> Result<RulesetCreated, String> {
     let Rights {
         access,
         protected,
         closed,
     } = rights;
-    if closed.iter().any(|closed| path.starts_with(closed)) {
-        return Ok((rules, true));
+    let path = &opened.path;
+    if closed.iter().any(|closed| path.starts_with(closed)) || opened.kind == FileType::Symlink {
+        return Ok(rules);
     }
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(opened) => opened,
-        Err(Errno::NOENT | Errno::ACCESS) => return Ok((rules, false)),
-        Err(error) => return Err(failed(&error)),
-    };
-    let stat = rustix::fs::fstat(&opened).map_err(|error| failed(&error))?;
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    if kind == FileType::Symlink {
-        return Ok((rules, true));
-    }
     let is_protected = protected
         .iter()
         .any(|protected| path.starts_with(protected));
     let is_above = protected
         .iter()
         .any(|protected| protected.starts_with(path));
-    let is_over = kind == FileType::Directory && is_over(path, closed);
-    let mut access = match () {
+    let is_directory = opened.kind == FileType::Directory;
+    let is_over = is_directory && is_over(path, closed);
+    let access = match () {
         // A right to read would hold for what is closed as well; names can be listed.
         () if is_over => AccessFs::ReadDir.into(),
         () if is_protected || is_above => AccessFs::from_read(INTERFACE),
         () => *access,
     };
-    if kind != FileType::Directory {
-        access &= AccessFs::from_file(INTERFACE);
-    }
-    let mut rules = rules
-        .add_rule(PathBeneath::new(opened, access))
-        .map_err(|error| failed(&error))?;
-    if is_over || (kind == FileType::Directory && is_above && !is_protected) {
-        let entries = match std::fs::read_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Ok((rules, true));
-            }
-            entries => entries.map_err(|error| failed(&error))?,
+    let mut rules = allow(rules, opened, access)?;
+    if is_over || (is_directory && is_above && !is_protected) {
+        let names = match opened.names() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(rules),
+            names => names.map_err(|error| failed(&error))?,
         };
-        for entry in entries {
-            let entry = entry.map_err(|error| failed(&error))?;
-            rules = allow_entry(rules, &entry.path(), rights)?.0;
+        for name in names {
+            rules = match opened.entry(&name) {
+                Ok(entry) => allow_entry(rules, &entry, rights)?,
+                Err(error) if is_no_way(&error) => rules,
+                Err(error) => return Err(failed(&error)),
+            };
         }
     }
-    Ok((rules, true))
+    Ok(rules)
 }
 
 /// A path without symbolic links above its last component, and where it leads if that is one itself.

@@ -13,7 +13,7 @@
 //! [`PeerUsers`] is independent of these: it names the user at the other end of a local connection.
 //!
 //! What crosses between the three is in `message`, what runs in the guard in `guard`, what runs in
-//! the stage in `stage`, `links`, `mounts` and `confine`. What a child says over its pipes is left to others.
+//! the stage in `stage`, `links`, `mounts`, `plain` and `confine`. What a child says over its pipes is left to others.
 
 mod child;
 mod command;
@@ -35,6 +35,8 @@ mod message;
 mod mounts;
 mod orphans;
 mod peer;
+#[cfg(target_os = "linux")]
+mod plain;
 mod sandbox;
 mod stage;
 mod tree;

@@ -55,6 +55,8 @@ pub(crate) struct Order {
 /// What a confined child may reach besides the system's programs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Confinement {
+    /// File of the program, if the sandbox opens it.
+    pub(crate) program: Option<OsString>,
     pub(crate) write: Vec<OsString>,
     pub(crate) read: Vec<OsString>,
     pub(crate) protected: Vec<OsString>,

@@ -18,13 +18,14 @@ use rustix::{
         MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
         mount_remount,
     },
-    process::{getegid, geteuid},
+    process::{getegid, geteuid, getpid},
     thread::{CapabilitySet, UnshareFlags, capabilities},
 };
 
 use crate::{
     links::{further_names, is_out_of_reach},
     message::Step,
+    plain::{self, Changed},
 };
 
 /// Maximum number of directory entries that are searched for protected ones. More would delay the start.
@@ -43,8 +44,8 @@ const READ_ONLY: &str = "mount read-only";
 pub(crate) fn attempt() -> Result<(), String> {
     enter()?;
     // A directory may have mounts below it, which a user must not uncover.
-    let file = Path::new("/proc/self/status");
-    bind(file, true).map_err(|error| failed(READ_ONLY, file, &error))
+    let file = PathBuf::from(format!("/proc/{}/status", getpid().as_raw_pid()));
+    bind(&file, true).map_err(|error| failed(READ_ONLY, &file, &error))
 }
 
 /// Moves this process into a mount namespace where the protected paths are read-only, as are entries of these
@@ -110,7 +111,7 @@ pub(crate) fn protect(
         );
         return Err((Step::Sandbox, what));
     }
-    mounts.make().map_err(not_allowed)
+    mounts.make()
 }
 
 /// Mounts that are to be made.
@@ -125,10 +126,10 @@ struct Mounts {
 
 impl Mounts {
     /// Makes them, the upper ones first.
-    fn make(self) -> Result<(), String> {
+    fn make(self) -> Result<(), (Step, String)> {
         for path in &self.above {
             match bind(path, false) {
-                Err(error) if !is_gone(&error) => return Err(failed("bind", path, &error)),
+                Err(error) if !is_gone(&error) => return Err(not_made("bind", path, &error)),
                 _ => {}
             }
         }
@@ -141,16 +142,24 @@ impl Mounts {
             match bind(path, true) {
                 Ok(()) => last = Some(path),
                 Err(error) if is_gone(&error) => {}
-                Err(error) => return Err(failed(READ_ONLY, path, &error)),
+                Err(error) => return Err(not_made(READ_ONLY, path, &error)),
             }
         }
         for path in &self.hidden {
             match cover(path) {
-                Err(error) if !is_gone(&error) => return Err(failed("cover", path, &error)),
+                Err(error) if !is_gone(&error) => return Err(not_made("cover", path, &error)),
                 _ => {}
             }
         }
         Ok(())
+    }
+}
+
+/// A path that another program exchanges must not weaken the sandbox: no start without mounts is tried.
+fn not_made(what: &str, path: &Path, error: &io::Error) -> (Step, String) {
+    match Changed::is_behind(error) {
+        true => (Step::Sandbox, error.to_string()),
+        false => (Step::Mounts, failed(what, path, error)),
     }
 }
 
@@ -246,11 +255,16 @@ fn unshare(flags: UnshareFlags) -> Result<(), String> {
 /// Makes a mount point of a path, with the content that it has. Mounts below a read-only one are not part of it: they
 /// would not be read-only.
 fn bind(path: &Path, is_read_only: bool) -> io::Result<()> {
+    let opened = plain::open(path)?;
+    let place = opened.by_descriptor();
     if !is_read_only {
-        return Ok(mount_bind_recursive(path, path)?);
+        return Ok(mount_bind_recursive(&place, &place)?);
     }
-    mount_bind(path, path)?;
-    let now = statvfs(path)?.f_flag;
+    mount_bind(&place, &place)?;
+    // The descriptor leads below the new mount.
+    let mounted = opened.again()?;
+    let place = mounted.by_descriptor();
+    let now = statvfs(&place)?.f_flag;
     // A mount of the system keeps its restrictions.
     let kept = [
         (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
@@ -261,13 +275,15 @@ fn bind(path: &Path, is_read_only: bool) -> io::Result<()> {
     let flags = kept.fold(MountFlags::BIND | MountFlags::RDONLY, |flags, (_, flag)| {
         flags | flag
     });
-    Ok(mount_remount(path, flags, "")?)
+    Ok(mount_remount(&place, flags, "")?)
 }
 
 /// Covers a directory with an empty one that cannot be changed.
 fn cover(path: &Path) -> io::Result<()> {
     let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    Ok(mount("tmpfs", path, "tmpfs", flags, c"mode=555")?)
+    let opened = plain::open(path)?;
+    let place = opened.by_descriptor();
+    Ok(mount("tmpfs", &place, "tmpfs", flags, c"mode=555")?)
 }
 
 fn is_gone(error: &io::Error) -> bool {

@@ -63,7 +63,7 @@ fn become_command(guard: Option<&OsStr>, order: &[u8], descriptors: Descriptors)
         .args(&order.arguments)
         .env_clear()
         .envs(order.environment.iter().map(|(name, value)| (name, value)));
-    if let Some(directory) = &order.directory {
+    if let (Some(directory), None) = (&order.directory, &order.confinement) {
         command.current_dir(directory);
     }
     if let (Some(variable), Some(descriptor)) = (&order.inherited, &inherited) {
@@ -73,13 +73,9 @@ fn become_command(guard: Option<&OsStr>, order: &[u8], descriptors: Descriptors)
         command.env(variable, descriptor.as_raw_fd().to_string());
     }
     if let Some(confinement) = &order.confinement
-        && let Err((step, what)) = confine(&order, confinement)
+        && let Err(failure) = enter_sandbox(&order, confinement)
     {
-        return Failure {
-            step,
-            errno: None,
-            what,
-        };
+        return failure;
     }
     if let Err(failure) = limit(&order.limits) {
         return failure;
@@ -140,15 +136,31 @@ pub(crate) fn try_mounts() -> ExitCode {
     }
 }
 
+/// Confines this process and enters its working directory, which the sandbox has opened.
 #[cfg(target_os = "linux")]
-fn confine(order: &Order, confinement: &message::Confinement) -> Result<(), (Step, String)> {
-    crate::confine::confine(std::path::Path::new(&order.program), confinement)
+fn enter_sandbox(order: &Order, confinement: &message::Confinement) -> Result<(), Failure> {
+    let directory = order.directory.as_ref().map(std::path::Path::new);
+    let entered = crate::confine::confine(directory, confinement);
+    let entered = entered.map_err(|(step, what)| Failure {
+        step,
+        errno: None,
+        what,
+    })?;
+    match entered {
+        Some(directory) => rustix::process::fchdir(&directory)
+            .map_err(|error| Failure::new(Step::Directory, &error.into())),
+        None => Ok(()),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(_: &Order, _: &message::Confinement) -> Result<(), (Step, String)> {
+fn enter_sandbox(_: &Order, _: &message::Confinement) -> Result<(), Failure> {
     let what = "sandboxes are supported only on Linux; remove the setting";
-    Err((Step::Sandbox, what.to_owned()))
+    Err(Failure {
+        step: Step::Sandbox,
+        errno: None,
+        what: what.to_owned(),
+    })
 }
 
 fn limit(limits: &Limits) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Found, LookedAt, Places, Server, ServerState, Shadowed,
+    Found, LookedAt, Places, Server, ServerState, Shadowed, exchanged,
     identity::{Identity, identify},
     plugins,
 };
@@ -117,6 +117,7 @@ impl Places {
                 found.servers.push(server);
             }
         }
+        exchanged::refuse(&mut found, scope);
         let disordered = plugins::disordered(&found);
         found.diagnostics.extend(disordered);
         found

@@ -10,6 +10,7 @@ mod bad_stdio;
 mod costly_schemas;
 mod discovery;
 mod eras;
+mod exchanged;
 mod forms;
 mod gateway;
 mod kill;

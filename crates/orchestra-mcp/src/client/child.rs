@@ -55,6 +55,8 @@ pub struct ChildConfig {
     pub sandbox: Sandbox,
     /// Directories that are closed to it below what its sandbox opens.
     pub hidden: Vec<PathBuf>,
+    /// File that its sandbox opens as its program, where that was checked before.
+    pub program_file: Option<PathBuf>,
     /// Which program guards it; this one when nothing is said.
     pub launcher: Option<Launcher>,
     /// How long it may take to end when its input has ended.
@@ -88,6 +90,7 @@ impl ChildConfig {
             limits: Limits::default(),
             sandbox: Sandbox::None,
             hidden: Vec::new(),
+            program_file: None,
             launcher: None,
             grace_stdin: Duration::from_secs(2),
             grace_term: Duration::from_secs(3),
@@ -121,6 +124,9 @@ impl ChildConfig {
             .hidden(self.hidden.clone());
         if let Some(directory) = &self.cwd {
             command = command.directory(directory);
+        }
+        if let Some(file) = &self.program_file {
+            command = command.program_file(file);
         }
         match &self.launcher {
             Some(launcher) => command.launcher(launcher.clone()),

@@ -92,7 +92,8 @@ impl PluginSpec {
         flag.push(certs);
         child.args.push(flag);
         if let Sandbox::Workspace { read_only, .. } = &mut child.sandbox {
-            read_only.push(certs.clone());
+            // The sandbox follows no links.
+            read_only.push(certs.canonicalize().unwrap_or_else(|_| certs.clone()));
         }
         child
     }

@@ -15,7 +15,7 @@ use orchestra_plan::{
 use orchestra_process::Sandbox;
 
 use super::Cx;
-use crate::supervise::Order;
+use crate::{git::WORKTREES, supervise::Order};
 
 /// Its home and its temporary files, in the git directory of its worktree, with which they go.
 const OWN: &str = "orchestra-home";
@@ -67,15 +67,16 @@ pub(super) async fn confine(
         }
     }
     paths.extend([worktree.path().to_owned(), own]);
+    // The sandbox follows no links. A directory below the worktree was resolved when it was checked.
+    if order.directory == worktree.path() {
+        order.directory = resolved(worktree.path());
+    }
     let common = repository.common_directory();
     let readable = readable(common).map_err(|error| {
         let words = format!("cannot list `{}`: {error}", common.display());
         Failure::new(FailureKind::Storage, words)
     })?;
     read_only.extend(readable);
-    let linked = settings.additional_symlink_dirs.iter();
-    let linked = linked.map(|path| repository.toplevel().join(path.as_str()));
-    read_only.extend(linked.filter(|path| path.is_dir()));
     if let Some(server) = &cx.host.options.board {
         let mut server = server.clone();
         let job = &cx.assignment.job.producer_id;
@@ -87,12 +88,43 @@ pub(super) async fn confine(
         read_only.push(server.program.clone());
         order.board = Some(server);
     }
+    for path in paths.iter_mut().chain(&mut read_only) {
+        *path = resolved(path);
+    }
+    for path in settings.additional_symlink_dirs.iter() {
+        read_only.extend(linked(repository.toplevel(), common, path.as_str())?);
+    }
     order.sandbox = Sandbox::Workspace {
         paths,
         read_only,
         protected: protected.clone(),
     };
     Ok(())
+}
+
+/// A path without symbolic links, where it exists.
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Resolves a directory of the user's checkout that the job reads, if it is there. It was checked when it was linked, and
+/// other programs may have changed it since.
+fn linked(top: &Path, git: &Path, path: &str) -> Result<Option<PathBuf>, Failure> {
+    let Ok(real) = top.join(path).canonicalize() else {
+        return Ok(None);
+    };
+    let (top, git) = (resolved(top), resolved(git));
+    // A working tree may be in the directory of a bare repository.
+    let is_git = real.starts_with(&git) && !top.starts_with(&git);
+    if !real.starts_with(&top) || is_git || real.starts_with(top.join(WORKTREES)) {
+        let words = format!(
+            "`{path}` of `additionalSymlinkDirs` changed: it leads out of the working tree, to `{}`; find the program that \
+             changes it, and retry the job",
+            real.display()
+        );
+        return Err(Failure::new(FailureKind::Unavailable, words));
+    }
+    Ok(real.is_dir().then_some(real))
 }
 
 /// Paths that give a git directory without its private state. A rule of the sandbox holds for all that is below a
@@ -161,6 +193,35 @@ mod tests {
         let mut names: Vec<String> = found.iter().map(name).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn linked_directory_that_changes_after_its_check_is_refused() {
+        let (top, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (root, git) = (top.path(), top.path().join(".git"));
+        directories(root, &[".git/x", ".worktrees/x", "shared/x", "other"]);
+        let linked = |path: &str| linked(root, &git, path).map_err(|failure| failure.to_string());
+        let real = root.canonicalize().unwrap();
+        assert_eq!(linked("shared/x").unwrap(), Some(real.join("shared/x")));
+        assert_eq!(linked("shared/none").unwrap(), None);
+        let link = root.join("shared/link");
+        for (target, is_open) in [
+            (root.join("other"), true),
+            (outside.path().to_owned(), false),
+            (git.clone(), false),
+            (git.join("x"), false),
+            (root.join(".worktrees/x"), false),
+        ] {
+            std::os::unix::fs::symlink(&target, &link).unwrap();
+            match linked("shared/link") {
+                Ok(found) => assert!(is_open && found == Some(resolved(&target)), "{found:?}"),
+                Err(words) => {
+                    assert!(!is_open, "{words}");
+                    assert!(words.contains("`shared/link` of"), "{words}");
+                }
+            }
+            fs::remove_file(&link).unwrap();
+        }
     }
 
     #[test]

@@ -1,0 +1,125 @@
+//! Servers without a sandbox whose code a server in a sandbox may write.
+//!
+//! Their covered files are compared before each start. A running server may exchange a file between the comparison and
+//! the moment at which the program reads the file. Its code would run outside of its sandbox then.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{Found, Server, ServerState, protected};
+use crate::{
+    config::{Auth, Diagnostic, Sandbox, ServerConfig, ServerName, Severity, Transport},
+    expand::Scope,
+};
+
+/// A server in a sandbox, with the directories and files that it may write.
+struct Writer {
+    name: ServerName,
+    writable: Vec<PathBuf>,
+}
+
+/// Makes each approved server without a sandbox invalid if another server of its workspace may write its code from a
+/// sandbox.
+pub(super) fn refuse(found: &mut Found, scope: &Scope) {
+    let writers = found.servers.iter().filter_map(|server| {
+        let ServerState::Usable(config) = &server.state else {
+            return None;
+        };
+        let writable = scope.writable(config);
+        let name = server.name.clone();
+        (!writable.is_empty()).then_some(Writer { name, writable })
+    });
+    let writers: Vec<Writer> = writers.collect();
+    if writers.is_empty() {
+        return;
+    }
+    for server in &mut found.servers {
+        let ServerState::Usable(config) = &server.state else {
+            continue;
+        };
+        if config.sandbox != Sandbox::None || config.covered.is_none() {
+            continue;
+        }
+        let Some((writer, path)) = written(server, config, &writers, scope) else {
+            continue;
+        };
+        let path = path.strip_prefix(scope.workspace()).unwrap_or(&path);
+        let path = path.to_string_lossy();
+        let reason = format!(
+            "the server `{writer}` may write `{}` from its sandbox, and could exchange it after the comparison with the \
+             approval; move the code, narrow `write` and `cwd` of `{writer}`, or give this server a sandbox",
+            path.escape_debug()
+        );
+        found.diagnostics.push(Diagnostic {
+            severity: Severity::Error,
+            file: Arc::clone(&server.origin.file),
+            place: server.origin.place,
+            path: server.shown_name.clone(),
+            server: Some(server.name.clone()),
+            message: reason.clone(),
+        });
+        server.state = ServerState::Invalid { reason };
+    }
+}
+
+/// Returns the first path of the code of a server that another one may write.
+fn written(
+    server: &Server,
+    config: &ServerConfig,
+    writers: &[Writer],
+    scope: &Scope,
+) -> Option<(ServerName, PathBuf)> {
+    let top = scope.workspace();
+    let covered = server.covered.files().map(|(path, _)| top.join(path));
+    // A symbolic link on the way to a file decides as much as the file.
+    let paths = covered.chain(named(config, scope));
+    let closed: Vec<PathBuf> = protected(top).collect();
+    for path in paths {
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let is_closed = |path: &Path| closed.iter().any(|closed| path.starts_with(closed));
+        for writer in writers {
+            // A covered directory may have a writable one in it.
+            let meets = |path: &Path, writable: &Path| {
+                (path.starts_with(writable) && (!is_closed(path) || is_closed(writable)))
+                    || (path != top && writable.starts_with(path))
+            };
+            let mut writable = writer.writable.iter();
+            if writable.any(|writable| meets(&path, writable) || meets(&real, writable)) {
+                return Some((writer.name.clone(), path));
+            }
+        }
+    }
+    None
+}
+
+/// Paths of the workspace that the words of a command line name.
+fn named(config: &ServerConfig, scope: &Scope) -> Vec<PathBuf> {
+    let (words, cwd) = match &config.transport {
+        Transport::Stdio(stdio) => match scope.process(stdio, config) {
+            Ok(process) => ([vec![process.command], process.args].concat(), process.cwd),
+            Err(_) => return Vec::new(),
+        },
+        Transport::Plugin(plugin) => match scope.plugin(plugin, config) {
+            Ok(process) => ([vec![process.command], process.args].concat(), process.cwd),
+            Err(_) => return Vec::new(),
+        },
+        Transport::Http(http) => match &http.auth {
+            Some(Auth::Command { command, args }) => {
+                let words = [command].into_iter().chain(args);
+                let words = words.filter_map(|word| scope.expand(word, config).ok());
+                (words.collect(), config.directory().clone())
+            }
+            _ => return Vec::new(),
+        },
+        Transport::Orchestrator(_) => return Vec::new(),
+    };
+    let paths = words
+        .iter()
+        .map(|word| crate::expand::normal(&cwd.join(word)));
+    // The top itself is the directory of many servers, and no code.
+    let paths =
+        paths.filter(|path| path.starts_with(scope.workspace()) && path != scope.workspace());
+    paths.filter(|path| path.is_file()).collect()
+}

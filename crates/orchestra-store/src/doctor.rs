@@ -150,7 +150,10 @@ fn look(
         mend(shared, &mut engine, missing, taken, report)?;
     }
     let questionable = shared.read(questionable)?;
-    report.findings.extend(told_once(questionable));
+    let findings = told_once(questionable, |path| {
+        engine.stat(path).is_ok_and(|stat| stat.is_some())
+    });
+    report.findings.extend(findings);
     report.findings.extend(shared.read(unsettled)?);
     drop(lock);
     Ok(())
@@ -295,9 +298,12 @@ fn unsettled(reader: &Reader<'_>) -> Read<Vec<String>> {
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// What is wrong with files. Those that only wait for another one of the same issue are named with
-/// it: nothing is wrong with them.
-fn told_once(questionable: Vec<(String, String, String)>) -> Vec<String> {
+/// Formats the problems of files. Files that only wait for another one of the same issue are named with it if they exist:
+/// nothing is wrong with them.
+fn told_once(
+    questionable: Vec<(String, String, String)>,
+    mut exists: impl FnMut(&str) -> bool,
+) -> Vec<String> {
     let paths: HashSet<String> = questionable.iter().map(|(path, ..)| path.clone()).collect();
     let is_of_another = |path: &str, message: &str| {
         let of = message.split(':').next().unwrap_or_default();
@@ -308,7 +314,9 @@ fn told_once(questionable: Vec<(String, String, String)>) -> Vec<String> {
         .partition(|(path, _, message)| is_of_another(path, message));
     let mut others: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, _, message) in waiting {
-        others.entry(message).or_default().push(path);
+        if exists(&path) {
+            others.entry(message).or_default().push(path);
+        }
     }
     let findings = own.into_iter().map(|(path, _, message)| {
         let others = others.remove(&message).unwrap_or_default();
@@ -317,11 +325,12 @@ fn told_once(questionable: Vec<(String, String, String)>) -> Vec<String> {
         } else {
             format!("{path}: {message}")
         };
-        match others.is_empty() {
-            true => finding,
-            false => format!(
-                "{finding}; until then {} is not imported either",
-                others.join(", ")
+        match others.as_slice() {
+            [] => finding,
+            [other] => format!("{finding}; until then {other} is not imported either"),
+            [first @ .., last] => format!(
+                "{finding}; until then {} and {last} are not imported either",
+                first.join(", ")
             ),
         }
     });
@@ -448,6 +457,29 @@ mod tests {
         let rest =
             (10..30).map(|number| format!("b/{number}.jsonl: a/{number}.toon:2: no such status"));
         let expected: Vec<String> = own.chain(rest).collect();
-        assert_eq!(told_once(problems), expected);
+        assert_eq!(told_once(problems, |_| true), expected);
+    }
+
+    #[test]
+    fn files_that_wait_for_another_one_are_named_if_they_exist() {
+        let problem = |path: &str| {
+            let message = "a/1.toon:6: uid: belongs to another issue".to_owned();
+            (path.to_owned(), "uid".to_owned(), message)
+        };
+        let check = |existing: &[&str], expected: &str| {
+            let problems = ["a/1.toon", "a/1.history.jsonl", "a/1.md"].map(problem);
+            let found = told_once(problems.to_vec(), |path| existing.contains(&path));
+            let all = format!("a/1.toon:6: uid: belongs to another issue{expected}");
+            assert_eq!(found, [all]);
+        };
+        check(&[], "");
+        check(
+            &["a/1.history.jsonl"],
+            "; until then a/1.history.jsonl is not imported either",
+        );
+        check(
+            &["a/1.history.jsonl", "a/1.md"],
+            "; until then a/1.history.jsonl and a/1.md are not imported either",
+        );
     }
 }

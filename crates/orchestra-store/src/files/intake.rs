@@ -19,6 +19,7 @@ pub(super) use trouble::fault_of_file;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use orchestra_board::Slug;
 use rusqlite::Connection;
 
 use self::candidate::{Candidate, Found};
@@ -53,6 +54,8 @@ struct Aftermath {
     news: Vec<News>,
     /// The first files of issues that said before it what the board said.
     intact: Arc<HashSet<String>>,
+    /// Projects that the board did not have before the whole taking in.
+    new: Arc<HashSet<Slug>>,
     /// The files that cannot be taken in, as far as that is news.
     troubles: Vec<FileError>,
     /// Files with an earlier text, which the board does not follow.
@@ -241,12 +244,14 @@ impl Engine {
         course: &mut Course,
     ) -> Result<Result<(), ActionError>, FilesError> {
         let (since, intact) = (course.since, Arc::clone(&course.intact));
+        let new = Arc::clone(&course.new);
         let aftermath = Arc::new(Mutex::new(Aftermath::default()));
         let (shared, now) = (Arc::clone(&aftermath), self.clock.now().unix_seconds());
         let taken = self.board.write(Job::synced(move |work| {
             let mut aftermath = Aftermath {
                 since,
                 intact,
+                new,
                 ..Aftermath::default()
             };
             aftermath.events.0 = last_event(work.connection())?;

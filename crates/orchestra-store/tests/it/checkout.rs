@@ -1,15 +1,16 @@
 //! Git switches branches: the board says what the files say, and nothing is written back.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use orchestra_board::{Command, Kind, NewIssue, State};
+use orchestra_board::{Command, Kind, NewIssue, Slug, State};
 use orchestra_store::{Action, Clock, NewChunk, Options, Store};
 
 use crate::board::{Board, PATIENCE};
 use crate::fixture::{TestClock, clock};
 use crate::git::{git, git_says};
-use crate::words::{body, comment, create, id, new_issue, slug, target};
+use crate::words::{body, comment, create, create_project, id, new_issue, slug, target};
 
 fn options(clock: &Arc<TestClock>) -> Options {
     let clock: Arc<dyn Clock> = Arc::<TestClock>::clone(clock);
@@ -72,14 +73,47 @@ fn two_branches(clock: &Arc<TestClock>) -> (Board, String, String) {
     (board, main, b)
 }
 
+/// A repository of which only branch `b` has project `kitchen`, with what the board answers on each branch. It is on `b`.
+fn project_on_one_branch(clock: &Arc<TestClock>) -> (Board, String, String) {
+    let board = Board::with_tasks(options(clock));
+    git(board.directory.path(), &["init", "-q"]);
+    let main = commit(&board, "one");
+    git(board.directory.path(), &["checkout", "-q", "-b", "b"]);
+    clock.pass(10);
+    board.run(create_project("Kitchen"));
+    let project = Slug::parse("kitchen").expect("a slug");
+    for (kind, parent, name) in [
+        (Kind::Epic, None, "Stove"),
+        (Kind::Story, Some("K-1"), "Gas"),
+        (Kind::Task, Some("K-2"), "Pipe"),
+    ] {
+        clock.pass(10);
+        board.run(Command::CreateIssue {
+            project: project.clone(),
+            issue: new_issue(kind, parent, name),
+        });
+    }
+    clock.pass(10);
+    board.act(Action::SaveMemory(NewChunk::of(
+        project,
+        body("remembered"),
+    )));
+    clock.pass(10);
+    let b = commit(&board, "two");
+    assert_ne!(main, b);
+    (board, main, b)
+}
+
 fn status(at: &Path) -> String {
     git_says(at, &["status", "--porcelain"])
 }
 
-#[test]
-fn a_checkout_under_a_running_store_leaves_nothing_modified() {
+/// A repository with two branches, and what the board answers on each.
+type Branches = fn(&Arc<TestClock>) -> (Board, String, String);
+
+fn check_under_a_running_store(branches: Branches) {
     let clock = clock();
-    let (board, main, b) = two_branches(&clock);
+    let (board, main, b) = branches(&clock);
     for _ in 0..2 {
         for (branch, answers) in [("main", &main), ("b", &b)] {
             clock.pass(10);
@@ -95,10 +129,9 @@ fn a_checkout_under_a_running_store_leaves_nothing_modified() {
     }
 }
 
-#[test]
-fn a_checkout_between_two_runs_leaves_nothing_modified() {
+fn check_between_two_runs(branches: Branches) {
     let clock = clock();
-    let (origin, main, b) = two_branches(&clock);
+    let (origin, main, b) = branches(&clock);
     let directory = tempfile::tempdir().expect("a directory");
     let from = origin.directory.path().to_str().expect("text");
     git(directory.path(), &["clone", "-q", from, "clone"]);
@@ -118,6 +151,60 @@ fn a_checkout_between_two_runs_leaves_nothing_modified() {
         drop(store);
         assert_eq!(status(&at), "", "on {branch}, after the end");
     }
+}
+
+#[test]
+fn a_checkout_under_a_running_store_leaves_nothing_modified() {
+    check_under_a_running_store(two_branches);
+}
+
+#[test]
+fn a_checkout_between_two_runs_leaves_nothing_modified() {
+    check_between_two_runs(two_branches);
+}
+
+#[test]
+fn project_of_another_branch_goes_and_comes_under_a_running_store() {
+    check_under_a_running_store(project_on_one_branch);
+}
+
+#[test]
+fn project_of_another_branch_goes_and_comes_between_two_runs() {
+    check_between_two_runs(project_on_one_branch);
+}
+
+#[test]
+fn project_whose_directory_is_removed_is_deleted() {
+    let clock = clock();
+    let (board, main, _) = project_on_one_branch(&clock);
+    fs::remove_dir_all(board.path("kitchen")).expect("removes");
+    board.wait("the removal", |board| board.answers() == main);
+    board.settle();
+    assert_eq!((board.answers(), board.problems()), (main, String::new()));
+    assert!(!board.exists("kitchen"));
+}
+
+#[test]
+fn project_that_an_agent_changed_meanwhile_outlives_a_checkout() {
+    let clock = clock();
+    let (board, _, _) = project_on_one_branch(&clock);
+    let unwritten = Options {
+        watch: false,
+        sweep: false,
+        flush: false,
+        ..options(&clock)
+    };
+    let board = board.reopened(unwritten, |_| {});
+    clock.pass(10);
+    board.run(Command::WritePrd {
+        project: Slug::parse("kitchen").expect("a slug"),
+        content: "# By an agent\n".into(),
+    });
+    let board = board.reopened(options(&clock), |projects| {
+        git(projects, &["checkout", "-q", "main"]);
+    });
+    board.settle();
+    assert_eq!(board.file("kitchen/prd.md"), "# By an agent\n");
 }
 
 #[test]

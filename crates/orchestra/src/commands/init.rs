@@ -194,11 +194,17 @@ fn failure(error: InitError) -> Failure {
     }
 }
 
-/// What a person does after the first `init` of a repository.
-const NEXT: &str = "
-Commit these files. Then open this directory in Claude Code, VS Code or Cursor, and agree to the server `orchestra`:
-the client starts it by itself. `orchestra up` adds the dashboard in the browser, and shows the same board.
-";
+/// Next steps of a user after the first `init` of a repository, which configured these clients.
+fn next_steps(clients: &[&str]) -> String {
+    let clients = match clients {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        clients => clients.concat(),
+    };
+    format!(
+        "\nCommit these files. Then open this directory in {clients}, and agree to the server `orchestra`:\n\
+         the client starts it by itself. `orchestra up` adds the dashboard in the browser, and shows the same board.\n"
+    )
+}
 
 fn text(report: &Report<'_>) -> String {
     let mut text = String::new();
@@ -230,9 +236,15 @@ fn text(report: &Report<'_>) -> String {
         )),
     }
     let is = |action: Action| report.steps.iter().any(|step| step.action == action);
-    let connects = |step: &Step| step.action == Action::Created && step.path.ends_with("mcp.json");
-    if !report.dry_run && !is(Action::Refused) && report.steps.iter().any(connects) {
-        text.push_str(NEXT);
+    let is_connected = |client: &&Client| {
+        let connects =
+            |step: &Step| step.action == Action::Created && Path::new(&step.path) == client.path();
+        report.steps.iter().any(connects)
+    };
+    let connected = Client::ALL.iter().filter(is_connected);
+    let connected: Vec<&str> = connected.map(|client| client.name()).collect();
+    if !report.dry_run && !is(Action::Refused) && !connected.is_empty() {
+        text.push_str(&next_steps(&connected));
     }
     output::printable(&text).into_owned()
 }

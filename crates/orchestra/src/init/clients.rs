@@ -56,6 +56,15 @@ impl Client {
     /// All of them.
     pub(crate) const ALL: [Self; 3] = [Self::Claude, Self::Vscode, Self::Cursor];
 
+    /// Name of the product.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Vscode => "VS Code",
+            Self::Cursor => "Cursor",
+        }
+    }
+
     /// Its configuration file, relative to the workspace.
     pub(crate) fn path(self) -> &'static Path {
         Path::new(match self {

@@ -122,6 +122,19 @@ fn an_empty_repository_is_set_up_once() {
     "#);
 }
 
+#[test]
+fn next_steps_name_the_clients_that_were_configured() {
+    let workspace = Workspace::git();
+    for (clients, named) in [
+        ("claude", "Claude Code"),
+        ("claude,vscode,cursor", "VS Code or Cursor"),
+    ] {
+        let said = workspace.run(["init", "--client", clients]);
+        let expected = format!("Then open this directory in {named}, and agree");
+        assert!(said.out.contains(&expected), "{said:?}");
+    }
+}
+
 /// W44: the directory that `init` makes stands in the way of no project.
 #[test]
 fn a_project_can_be_created_afterwards() {

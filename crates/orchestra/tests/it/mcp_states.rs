@@ -24,6 +24,13 @@ fn out(said: &Said) -> Value {
 }
 
 #[test]
+fn single_tool_of_a_server_is_listed_in_the_singular() {
+    let listed = workspace().run(["mcp", "list", "--check"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.out.contains("1 tool, "), "{listed:?}");
+}
+
+#[test]
 fn a_tool_that_changed_is_not_called_from_the_shell_before_that_is_approved() {
     let workspace = workspace();
     // Seen once, and with that approved as it is.

@@ -58,6 +58,8 @@ pub(super) struct Course {
     pub(super) since: i64,
     /// The first files of issues that said what the board said.
     pub(super) intact: Arc<HashSet<String>>,
+    /// Projects that the board did not have before.
+    pub(super) new: Arc<HashSet<Slug>>,
     /// The last event that it knows of.
     last: i64,
     /// Whether somebody was at the board meanwhile.
@@ -130,12 +132,13 @@ impl Course {
             last: since,
             ..Self::default()
         };
-        let (mut asked, mut intact) = (BTreeSet::new(), HashSet::new());
+        let (mut asked, mut intact, mut new) = (BTreeSet::new(), HashSet::new(), HashSet::new());
         for unit in units {
             if let Some(slug) = unit.owner().project()
                 && asked.insert(slug.clone())
+                && !course.look_at_project(reader, slug)?
             {
-                course.look_at_project(reader, slug)?;
+                new.insert(slug.clone());
             }
             let Unit::Issue(place) = unit else { continue };
             let (path, record) = (
@@ -163,13 +166,14 @@ impl Course {
                 }
             }
         }
-        course.intact = Arc::new(intact);
+        (course.intact, course.new) = (Arc::new(intact), Arc::new(new));
         Ok(course)
     }
 
-    fn look_at_project(&mut self, reader: &Reader<'_>, slug: &Slug) -> Read<()> {
+    /// Returns whether the board has a project, after looking at its file.
+    fn look_at_project(&mut self, reader: &Reader<'_>, slug: &Slug) -> Read<bool> {
         let Some((_, project)) = reader.find_project(slug)? else {
-            return Ok(());
+            return Ok(false);
         };
         let retired = reader.retired(slug)?;
         let path = Place::Project(slug.clone()).path();
@@ -177,7 +181,7 @@ impl Course {
         if seen.is_some_and(|seen| seen.fields == of_project(&project, &retired)) {
             self.projects.insert(slug.clone(), (project, retired));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// A batch was taken in between these two events.
@@ -201,10 +205,10 @@ impl Course {
                     self.touched.insert(place.project);
                 }
                 News::Project(project, retired) => {
-                    let deleted = retired.deleted.clone();
-                    self.told.insert(project.slug.clone(), deleted);
-                    if let Some(goal) = self.projects.get_mut(&project.slug) {
-                        *goal = (*project, retired);
+                    let (slug, deleted) = (project.slug.clone(), retired.deleted.clone());
+                    self.told.insert(slug.clone(), deleted);
+                    if self.new.contains(&slug) || self.projects.contains_key(&slug) {
+                        self.projects.insert(slug, (*project, retired));
                     }
                 }
                 News::Document(slug) => drop(self.documents.insert(slug)),

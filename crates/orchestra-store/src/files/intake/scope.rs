@@ -12,14 +12,20 @@ use crate::files::{FilesError, render};
 use crate::toon::IssuePlace;
 
 impl Engine {
-    /// Whether all files of an issue have only just vanished. Git does that while it changes others,
-    /// and what it changes belongs together; so the others wait for that to be sure.
+    /// Returns whether all files of an issue, or the file of a project, have only just vanished. Git removes them while it
+    /// changes other files, and what it changes belongs together. So everything waits until the removal is certain.
     pub(super) fn is_vanishing(
         &mut self,
         units: &BTreeMap<String, Unit>,
     ) -> Result<bool, FilesError> {
         let mut vanishing = false;
-        for unit in units.values().filter(|unit| matches!(unit, Unit::Issue(_))) {
+        for unit in units.values() {
+            // An editor that replaces one file of an issue delays nothing else.
+            let least = match unit {
+                Unit::Issue(_) => 2,
+                Unit::File(Place::Project(_)) => 1,
+                Unit::File(_) => continue,
+            };
             let (mut known, mut gone, mut sure) = (0, true, true);
             for path in unit.paths() {
                 if self.stat(&path).is_ok_and(|stat| stat.is_none()) {
@@ -33,13 +39,14 @@ impl Engine {
                     break;
                 }
             }
-            vanishing |= gone && known > 1 && !sure;
+            vanishing |= gone && known >= least && !sure;
         }
         Ok(vanishing)
     }
 
-    /// The files of what these stand in, where they were changed as well: git changes them
-    /// together, and they are not always told of together.
+    /// Returns the parents and projects of these whose files were changed or removed as well. Git changes them together,
+    /// and they are not always reported together. An issue that is deleted before its project would change the project,
+    /// which would then stay.
     pub(super) fn changed_with(
         &mut self,
         units: &BTreeMap<String, Unit>,
@@ -62,8 +69,11 @@ impl Engine {
                 let known = self.read(|reader| ledger::at(reader.connection(), &file))?;
                 let stat = self.stat(&file).unwrap_or_default();
                 let seen = known.and_then(|entry| entry.seen);
-                // What is gone is told of by itself.
-                if stat.is_some_and(|stat| seen.is_none_or(|seen| !seen.fits(&stat))) {
+                let is_changed = match stat {
+                    Some(stat) => seen.is_none_or(|seen| !seen.fits(&stat)),
+                    None => self.removes && file == path && seen.is_some(),
+                };
+                if is_changed {
                     changed.insert(path, unit);
                     break;
                 }

@@ -9,7 +9,7 @@ pub(crate) use document::read as read_document;
 pub(in crate::files) use document::side_version;
 pub(in crate::files) use value::Value;
 
-use orchestra_board::{Command, PrdOrigin};
+use orchestra_board::{Command, PrdOrigin, Slug};
 
 use super::course::News;
 use super::trouble::check_project;
@@ -45,6 +45,9 @@ pub(super) fn take_in(
         choice: candidate.choice(work)?,
         follows: candidate.follows,
         is_restored: false,
+        is_of_new_project: owner
+            .project()
+            .is_some_and(|slug| aftermath.new.contains(slug)),
     };
     // An earlier text that a person chooses in a conflict is a choice.
     if !known.follows
@@ -132,6 +135,8 @@ struct Known {
     follows: bool,
     /// Whether the file has a content that it had before, which nobody chose: git or an archive put it there.
     is_restored: bool,
+    /// Whether the file has come together with its project.
+    is_of_new_project: bool,
 }
 
 /// What a file came to.
@@ -180,6 +185,9 @@ fn take_in_whole(
         (Side::Both, Value::Following(_)) | (Side::Board, _) => {}
         _ if known.is_restored && board_exists => {}
         _ if !known.follows && is_earlier(&reader, &file)? => {}
+        (Side::File, Value::Prd(slug, _)) if known.is_of_new_project => {
+            put_first_prd(work, &slug.clone(), file)?;
+        }
         (Side::File, _) => file.put(work)?,
         (Side::Both, _) => {
             return Ok(Taken {
@@ -192,6 +200,17 @@ fn take_in_whole(
         base: file_fields,
         both: Vec::new(),
     })
+}
+
+/// Puts there the PRD that has come together with its project. It is not an edit: the project's file has its origin.
+fn put_first_prd(work: &mut dyn Work, slug: &Slug, file: Value) -> Result<(), Trouble> {
+    let reader = Reader::new(work.connection());
+    let (project, retired) = (reader.find_project(slug)?, reader.retired(slug)?);
+    file.put(work)?;
+    if let Some((_, project)) = project {
+        work.load_project(&project, &retired)?;
+    }
+    Ok(())
 }
 
 /// Whether a file is taken for an earlier state of the board: it has another time of its last change, or is one that only

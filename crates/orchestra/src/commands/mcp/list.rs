@@ -22,7 +22,7 @@ use crate::{
     commands::table,
     config::Config,
     exit::{Exit, Failure},
-    output::Format,
+    output::{self, Format},
     servers, serving,
 };
 
@@ -198,8 +198,8 @@ fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<BTreeMap<String, Vec<Str
         };
         row.reason = match &report.error {
             None => Some(format!(
-                "{} tools, {:.1} ms{}{}",
-                report.tools.unwrap_or_default(),
+                "{}, {:.1} ms{}{}",
+                output::counted(report.tools.unwrap_or_default(), "tool"),
                 report.latency_ms.unwrap_or_default(),
                 match live::told_hidden(row.name, &report.hidden) {
                     Some(hidden) => format!("; {hidden}"),

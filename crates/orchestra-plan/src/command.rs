@@ -253,6 +253,8 @@ pub struct NewPlan {
     pub source: Option<PlanId>,
     /// What was asked for, where it was asked for under a key.
     pub mark: Option<Mark>,
+    /// Whether its jobs run in a sandbox, whatever the settings are later.
+    pub sandboxed: bool,
 }
 
 impl NewPlan {

@@ -125,6 +125,7 @@ pub fn create(new: NewPlan, by: Option<String>, cx: &mut Cx<'_>) -> Result<Event
         scaffolding,
         source,
         mark,
+        sandboxed,
     } = new;
     let waits = steer::waits(id, &mut settings, cx)?;
     let draft = drafted(jobs, cx)?;
@@ -154,6 +155,7 @@ pub fn create(new: NewPlan, by: Option<String>, cx: &mut Cx<'_>) -> Result<Event
         paused,
         source,
         mark,
+        sandboxed,
     };
     Ok(Event {
         v: Version,
@@ -165,7 +167,8 @@ pub fn create(new: NewPlan, by: Option<String>, cx: &mut Cx<'_>) -> Result<Event
 }
 
 /// A new plan under construction with the jobs of another, none of them begun. Jobs that others were
-/// split into are left out: the copy has the jobs that they are parts of, whole.
+/// split into are left out: the copy has the jobs that they are parts of, whole. The settings in effect decide whether the
+/// copy has a sandbox.
 ///
 /// # Errors
 /// When no name is given and that of the other is too long to be added to, or one of its jobs cannot
@@ -203,6 +206,7 @@ pub fn cloned(
         scaffolding: true,
         source: Some(*plan.id()),
         mark: None,
+        sandboxed: false,
     })
 }
 

@@ -84,6 +84,8 @@ pub struct Plan {
     pub(crate) keys: VecDeque<(String, u64)>,
     /// What was asked for when it was made under a key.
     pub(crate) mark: Option<Mark>,
+    /// Whether its jobs run in a sandbox, whatever the settings are.
+    pub(crate) sandboxed: bool,
     pub(crate) usage: Usage,
     /// Number of heals by agents.
     pub(crate) heals: u32,
@@ -150,6 +152,7 @@ impl Plan {
             history: VecDeque::new(),
             keys: VecDeque::new(),
             mark: created.mark,
+            sandboxed: created.sandboxed,
             usage: Usage::default(),
             heals: 0,
             heal_cost: 0,
@@ -183,6 +186,12 @@ impl Plan {
     #[must_use]
     pub const fn settings(&self) -> &PlanSettings {
         &self.settings
+    }
+
+    /// Returns whether the plan was created under a sandbox, in which its jobs run whatever the settings are now.
+    #[must_use]
+    pub const fn is_sandboxed(&self) -> bool {
+        self.sandboxed
     }
 
     /// How many events it is made of: it grows with each change and never goes back.

@@ -44,6 +44,7 @@ use orchestra_plan::{
     spec::{JobSpec, Name, PlanSettings},
     view::{self, PlanView},
 };
+use orchestra_process::Sandbox;
 
 pub use accept::rebuild_trusted;
 pub(crate) use accept::separate;
@@ -53,7 +54,7 @@ pub use error::PlansError;
 pub use exports::{damaged_files, mend_files};
 pub use kept::KeptWorktree;
 pub use log::LogOf;
-pub use options::{Background, Machine, Options, Placement};
+pub use options::{Background, Machine, Options, Placement, ReadSettings};
 pub use order::{Answer, Caller, Item, ItemRefusal};
 pub use read::{Placed, Unreadable};
 pub use rebuild::{Inspected, Mended, inspect, rebuild};
@@ -79,6 +80,9 @@ use crate::{
     journal::{Fault, OnceKey},
     runner::{self, Host, Outline},
 };
+
+/// Code of a refusal because the settings cannot be read.
+pub(crate) const UNREADABLE: &str = "settings-unreadable";
 
 /// What a follower asks the holder to do.
 pub(crate) const METHOD: &str = "order";
@@ -137,7 +141,7 @@ impl Plans {
         }))
     }
 
-    /// How they are run.
+    /// Options of this process as it began. The settings may have changed since.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.0.host.options
@@ -218,6 +222,7 @@ impl Plans {
             scaffolding: false,
             source: None,
             mark: None,
+            sandboxed: false,
         };
         let looked = runner::looked(&self.0.host, new).await;
         let looked = looked.map_err(|refused| PlansError::Refused {
@@ -317,6 +322,7 @@ impl Plans {
             scaffolding,
             source: None,
             mark: None,
+            sandboxed: false,
         };
         self.make(new, caller).await
     }
@@ -378,6 +384,13 @@ impl Plans {
             return Err(self.gone().await);
         }
         self.0.host.repository().await?;
+        let settings = self.0.host.settings().await;
+        let settings = settings.map_err(|message| PlansError::Refused {
+            code: UNREADABLE.to_owned(),
+            message,
+        })?;
+        // The runner of the plans may read other files.
+        new.sandboxed = settings.sandbox != Sandbox::None;
         let by = caller.by.clone();
         let new = Box::new(new);
         self.order(Order::Create { new, by }).await

@@ -325,6 +325,18 @@ impl Config {
         Ok(config)
     }
 
+    /// Settings of plans of a workspace by the configuration files as they are now.
+    ///
+    /// # Errors
+    /// When a file holds something wrong or cannot be read.
+    pub(crate) fn plans_now(workspace: &Path) -> Result<PlansConfig, Failure> {
+        let user = read_user_file()?;
+        let place = place_of(user.as_ref().map(|(_, file)| file), workspace);
+        let place = workspace::place_as(workspace, || Ok(place));
+        let files = files_of(workspace, user)?;
+        PlansConfig::settle(workspace, &files, place).map_err(Failure::bounded)
+    }
+
     /// The directory of `trusted_directories` that the workspace is in. Links in both are followed.
     pub(crate) fn trusted_by(&self) -> Option<&Path> {
         trusting(&self.trusted_directories.value, &self.workspace)

@@ -33,6 +33,10 @@ pub struct Created {
     /// What was asked for, where it was asked for under a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
+    /// Whether the settings asked for a sandbox when the plan was created. Its jobs run in one, whatever the settings
+    /// are later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sandboxed: bool,
 }
 
 /// A job and all that it depends on.

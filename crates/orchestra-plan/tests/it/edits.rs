@@ -1,9 +1,9 @@
 //! Changes of jobs: plans that are put together job by job, reshaped, edited, copied and split.
 
 use orchestra_plan::command::{AgentFields, AgentPatch, Code, Command, Operation, Report, Retry};
-use orchestra_plan::event::{Act, FailureKind, JobChange};
+use orchestra_plan::event::{Act, Event, FailureKind, JobChange};
 use orchestra_plan::phase::Phase;
-use orchestra_plan::plan::PhaseStatus;
+use orchestra_plan::plan::{PhaseStatus, Plan};
 use orchestra_plan::pressure::Part;
 use orchestra_plan::spec::Task;
 use orchestra_plan::status::{JobStatus, PlanStatus};
@@ -50,6 +50,23 @@ fn jobs_are_added_in_any_order_and_the_plan_completed() {
     assert_eq!(last, ["end"]);
     let add = Command::AddJobs(vec![job("more", &[])]);
     assert_eq!(refused(&mut world, add).0, Code::WrongPlanState);
+}
+
+#[test]
+fn plan_created_under_a_sandbox_keeps_it_in_its_log_and_its_clone_does_not() {
+    for sandboxed in [false, true] {
+        let mut new = new_plan(1, vec![job("one", &[])]);
+        new.sandboxed = sandboxed;
+        let mut world = World::new(1);
+        world.create(new).unwrap();
+        let text = serde_json::to_string(&world.runs[0].log).unwrap();
+        // Earlier versions read the log of a plan without a sandbox.
+        assert_eq!(text.contains("sandboxed"), sandboxed, "{text}");
+        let log: Vec<Event> = serde_json::from_str(&text).unwrap();
+        assert_eq!(Plan::replay(&log).unwrap().is_sandboxed(), sandboxed);
+        let clone = orchestra_plan::decide::cloned(plan(&world), plan_id(5), None, None).unwrap();
+        assert!(!clone.sandboxed);
+    }
 }
 
 #[test]

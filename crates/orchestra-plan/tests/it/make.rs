@@ -77,6 +77,7 @@ pub(crate) fn new_plan(number: u64, jobs: Vec<JobSpec>) -> NewPlan {
         scaffolding: false,
         source: None,
         mark: None,
+        sandboxed: false,
     }
 }
 

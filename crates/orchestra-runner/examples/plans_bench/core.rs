@@ -127,6 +127,7 @@ fn round() -> (f64, f64, usize) {
         scaffolding: false,
         source: None,
         mark: None,
+        sandboxed: false,
     };
     let mut ids = 0_u128;
     let mut next_id = || {

@@ -16,7 +16,7 @@ pub struct Agents {
     configured: BTreeMap<ProfileName, (Profile, Author)>,
     /// The built-in profiles with the configured ones, read when one is asked for.
     all: OnceLock<BTreeMap<ProfileName, (Profile, Author)>>,
-    prober: Prober,
+    prober: Arc<Prober>,
 }
 
 /// An agent that can be run.
@@ -26,6 +26,8 @@ pub struct Chosen {
     pub name: ProfileName,
     /// Its profile.
     pub profile: Profile,
+    /// Author of the profile.
+    pub author: Author,
     /// Capabilities of its program.
     pub able: Arc<Capabilities>,
 }
@@ -34,6 +36,26 @@ impl Agents {
     /// The built-in profiles, with those of the user's configuration, which win by their names.
     #[must_use]
     pub fn new(configured: BTreeMap<ProfileName, Profile>, prober: Prober) -> Self {
+        Self::asked_by(configured, Arc::new(prober))
+    }
+
+    /// Agents of a configuration that may have changed: profiles of the user, and those that a file of the workspace
+    /// defines. What programs answered is still known.
+    #[must_use]
+    pub fn with_profiles(
+        self: &Arc<Self>,
+        configured: BTreeMap<ProfileName, Profile>,
+        of_workspace: BTreeMap<ProfileName, Profile>,
+    ) -> Arc<Self> {
+        let renewed = Self::asked_by(configured, Arc::clone(&self.prober));
+        let renewed = renewed.of_workspace(of_workspace);
+        match renewed.configured == self.configured {
+            true => Arc::clone(self),
+            false => Arc::new(renewed),
+        }
+    }
+
+    fn asked_by(configured: BTreeMap<ProfileName, Profile>, prober: Arc<Prober>) -> Self {
         let configured = configured.into_iter();
         Self {
             configured: configured
@@ -165,6 +187,7 @@ impl Agents {
         Ok(Chosen {
             name: name.clone(),
             profile: profile.clone(),
+            author: self.author(name),
             able,
         })
     }

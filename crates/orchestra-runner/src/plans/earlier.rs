@@ -173,6 +173,7 @@ fn made(id: PlanId, read: &OriginalPlan) -> Option<Plan> {
         scaffolding: false,
         source: None,
         mark: None,
+        sandboxed: false,
     };
     let event = create(new, Some(BY.to_owned()), &mut cx).ok()?;
     let mut plan = Plan::start(&event).ok()?;

@@ -261,7 +261,8 @@ impl Plans {
             scheduler.load(other);
         }
         scheduler.load(plan);
-        let (mut limits, now) = (self.options().limits, now());
+        let settings = self.0.host.known_settings();
+        let (mut limits, now) = (settings.limits, now());
         let waits = |job: &Job| job.status() == JobStatus::Ready;
         if let Some(machine) = self
             .options()

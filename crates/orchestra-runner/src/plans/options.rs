@@ -38,6 +38,10 @@ const TRIED_AGAIN: [Duration; 6] = [
     Duration::from_secs(120),
 ];
 
+/// Reads the settings of the user again: the same options with the values that the configuration has now, or the reason
+/// that it cannot be read. It may block.
+pub type ReadSettings = Arc<dyn Fn(&Options) -> Result<Options, String> + Send + Sync>;
+
 /// How the plans of a workspace are run.
 #[derive(Clone)]
 pub struct Options {
@@ -45,6 +49,9 @@ pub struct Options {
     pub workspace: PathBuf,
     /// Where plans are kept.
     pub storage: PathBuf,
+    /// Reads the settings again before a job runs a program. Unless set, jobs run with the settings that the process
+    /// began with.
+    pub read_settings: Option<ReadSettings>,
     /// Which directory that is, or why there is none.
     pub placement: Placement,
     /// Whether the user lists the workspace as safe.
@@ -160,6 +167,7 @@ impl Options {
         Self {
             workspace: workspace.to_owned(),
             storage: storage.to_owned(),
+            read_settings: None,
             placement: Placement::Named,
             safety: Safety::Unlisted,
             former: None,

@@ -26,6 +26,9 @@ pub(crate) enum WireOrder {
         jobs: Vec<JobSpec>,
         scaffolding: bool,
         source: Option<PlanId>,
+        /// A runner that does not know it refuses the order.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        sandboxed: bool,
         by: Option<String>,
     },
     Change {
@@ -177,6 +180,7 @@ impl WireOrder {
                     source,
                     // Whoever makes the plan takes it.
                     mark: _,
+                    sandboxed,
                 } = *new;
                 Self::Create {
                     id,
@@ -184,6 +188,7 @@ impl WireOrder {
                     jobs,
                     scaffolding,
                     source,
+                    sandboxed,
                     by,
                 }
             }
@@ -205,6 +210,7 @@ impl WireOrder {
                 jobs,
                 scaffolding,
                 source,
+                sandboxed,
                 by,
             } => {
                 let new = Box::new(NewPlan {
@@ -214,6 +220,7 @@ impl WireOrder {
                     scaffolding,
                     source,
                     mark: None,
+                    sandboxed,
                 });
                 Order::Create { new, by }
             }

@@ -261,6 +261,8 @@ pub(super) async fn perform(cx: &Cx<'_>) -> Vec<Report> {
     let ended = *cx.ended.lock().unwrap_or_else(PoisonError::into_inner);
     match failure {
         None => {
+            // They decide what follows: the next job, or the parts of this one.
+            cx.host.latest_settings().await;
             cx.say(&format!("{act}: done")).await;
             reports.push(Report::ActSucceeded {
                 act,

@@ -21,6 +21,8 @@ use crate::git::Owner;
 pub(crate) struct Assignment {
     pub(crate) plan: PlanId,
     pub(crate) settings: PlanSettings,
+    /// Whether its programs run in a sandbox, whatever the settings are.
+    pub(crate) sandboxed: bool,
     pub(crate) branches: Option<Branches>,
     pub(crate) job: Arc<JobDefinition>,
     pub(crate) attempt: AttemptNumber,
@@ -97,6 +99,7 @@ impl Assignment {
         Self {
             plan: *plan.id(),
             settings: plan.settings().clone(),
+            sandboxed: plan.is_sandboxed(),
             branches: plan.branches().cloned(),
             job: Arc::clone(job.definition()),
             attempt: attempt.number,

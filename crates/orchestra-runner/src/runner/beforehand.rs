@@ -46,6 +46,7 @@ async fn settled(
     host: &Host,
     new: &mut NewPlan,
 ) -> Result<Vec<String>, GitError> {
+    let prefix = host.known_settings().branch_prefix.clone();
     let settings = &mut new.settings;
     let asked = settings.base_branch.as_ref().map(Branch::as_str);
     let base = repository.choose_base(asked).await?;
@@ -55,7 +56,7 @@ async fn settled(
         let choice = TargetChoice {
             asked,
             plan: settings.name.as_str(),
-            prefix: &host.options.branch_prefix,
+            prefix: &prefix,
             taken: &[],
         };
         repository.choose_target(choice).await?;
@@ -69,8 +70,7 @@ async fn settled(
         };
     }
     let mut warnings = unknown_bases(repository, &new.jobs).await?;
-    let prefix = Some(host.options.branch_prefix.as_str());
-    let prefix = prefix.filter(|_| settings.target_branch.is_none());
+    let prefix = Some(prefix.as_str()).filter(|_| settings.target_branch.is_none());
     for (branch, prefix, instead) in repository.prefixes_in_the_way(prefix).await? {
         warnings.push(format!(
             "git cannot create branches below `{prefix}` while the branch `{branch}` exists: this plan uses a branch \

@@ -85,7 +85,7 @@ async fn chosen(host: &Host, wanted: &Wanted) -> Result<Branches, GitError> {
         .choose_target(TargetChoice {
             asked: wanted.target.as_ref().map(Branch::as_str),
             plan: &wanted.name,
-            prefix: &host.options.branch_prefix,
+            prefix: &host.latest_settings().await.branch_prefix,
             taken: &wanted.taken,
         })
         .await?;

@@ -61,12 +61,11 @@ pub(crate) async fn foresee(
         let name = agent.agent.as_ref().map(|name| name.as_str().to_owned());
         if !chosen.contains_key(&name) {
             let found = match permits.of(Purpose::Work, agent.agent.as_ref()) {
-                Ok(permit) => host
-                    .options
-                    .agents
-                    .choose(permit.name.as_str())
-                    .await
-                    .map(Some),
+                Ok(permit) => {
+                    let settings = host.known_settings();
+                    let chosen = settings.agents.choose(permit.name.as_str()).await;
+                    chosen.map(Some)
+                }
                 Err(why) => {
                     denied.insert(name.clone(), why.to_string());
                     Ok(None)
@@ -94,6 +93,7 @@ pub(crate) async fn foresee(
                 name,
                 profile,
                 able,
+                ..
             }) => Asked::of(name, profile, able, agent, "").map(drop),
             None => check_folders(agent),
         };

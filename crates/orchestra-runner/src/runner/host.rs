@@ -11,7 +11,6 @@ use orchestra_plan::{
     event::{Failure, FailureKind},
     ids::JobId,
     outcome::Policy,
-    work::ProfileName,
 };
 use tokio::{
     sync::{OnceCell, Semaphore},
@@ -20,7 +19,7 @@ use tokio::{
 
 use super::permits::{self, Permits};
 use crate::{
-    agents::{Author, Denied, Offer, Profile, Purpose},
+    agents::{Author, Chosen, Denied, Offer, Purpose},
     cause::chain,
     git::{Git, GitError, GitTimes, Repository},
     plans::{Options, git_words},
@@ -29,7 +28,13 @@ use crate::{
 /// State that the engine and its jobs share.
 #[derive(Debug)]
 pub(crate) struct Host {
+    /// Options of the process as it began: its directories, its environment, its programs. The settings of the user are
+    /// in [`Self::settings`].
     pub(crate) options: Arc<Options>,
+    /// The same with the settings as they were read last.
+    settings: Mutex<Arc<Options>>,
+    /// Held while the settings are read, so that no earlier ones replace later ones.
+    reading: tokio::sync::Mutex<()>,
     repository: OnceCell<Repository>,
     /// Who removes a worktree has one of these: many jobs may have ended at once.
     pub(crate) removals: Semaphore,
@@ -47,11 +52,48 @@ const REMOVALS: usize = 2;
 impl Host {
     pub(crate) fn new(options: Arc<Options>) -> Self {
         Self {
+            settings: Mutex::new(Arc::clone(&options)),
+            reading: tokio::sync::Mutex::default(),
             options,
             repository: OnceCell::new(),
             removals: Semaphore::new(REMOVALS),
             healer: Mutex::default(),
         }
+    }
+
+    /// Options with the settings that the user has now. Programs of jobs start with these.
+    ///
+    /// # Errors
+    /// The reason in words, when the configuration cannot be read. No program starts then, because its limits and its
+    /// sandbox are not known.
+    pub(crate) async fn settings(&self) -> Result<Arc<Options>, String> {
+        let Some(read) = self.options.read_settings.clone() else {
+            return Ok(self.known_settings());
+        };
+        let _reading = self.reading.lock().await;
+        let before = self.known_settings();
+        let read = tokio::task::spawn_blocking(move || read(&before)).await;
+        let read = read.unwrap_or_else(|error| Err(error.to_string()));
+        let read = read.map_err(|why| format!("the settings of plans cannot be read: {why}"))?;
+        let read = Arc::new(read);
+        *self.lock_settings() = Arc::clone(&read);
+        Ok(read)
+    }
+
+    /// Options with the settings as they were read last.
+    pub(crate) fn known_settings(&self) -> Arc<Options> {
+        Arc::clone(&self.lock_settings())
+    }
+
+    /// The settings as they are now, or the last ones that could be read: for what starts no program.
+    pub(crate) async fn latest_settings(&self) -> Arc<Options> {
+        self.settings()
+            .await
+            .unwrap_or_else(|_| self.known_settings())
+    }
+
+    fn lock_settings(&self) -> std::sync::MutexGuard<'_, Arc<Options>> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The repository of the workspace, opened when it is first needed. Nothing is changed in one that does not lead
@@ -84,13 +126,13 @@ impl Host {
     /// Permissions of agents now; reads the agreements of the user.
     pub(crate) async fn permits(&self) -> Permits {
         let permits = self.blocking(Permits::read).await;
-        let none = |_| Permits::without_agreements(Arc::clone(&self.options));
+        let none = |_| Permits::without_agreements(self.known_settings());
         permits.unwrap_or_else(none)
     }
 
     /// Description of an agent for a person; `None` where no agent has this name. Reads files, and may block.
     pub(crate) fn offer(&self, name: &str) -> Option<Offer> {
-        permits::offer(&self.options, name)
+        permits::offer(&self.known_settings(), name)
     }
 
     /// Checks, directly before an agent starts in a directory, that its command line runs there what the user agreed
@@ -100,14 +142,14 @@ impl Host {
     /// When it does not.
     pub(crate) async fn check_start(
         &self,
-        name: &ProfileName,
-        profile: &Profile,
+        chosen: &Chosen,
         directory: &Path,
     ) -> Result<(), Denied> {
-        if self.options.agents.author(name) != Author::Workspace {
+        if chosen.author != Author::Workspace {
             return Ok(());
         }
-        let (agent, profile, place) = (name.clone(), profile.clone(), directory.to_owned());
+        let (name, place) = (&chosen.name, directory.to_owned());
+        let (agent, profile) = (name.clone(), chosen.profile.clone());
         let check =
             move |options: Arc<Options>| permits::check_start(&options, &agent, &profile, &place);
         let checked = self.blocking(check).await;
@@ -120,18 +162,18 @@ impl Host {
         })
     }
 
-    /// Runs work that reads files on a thread that may block.
+    /// Runs work that reads files on a thread that may block, with the latest settings.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(Arc<Options>) -> T + Send + 'static,
     ) -> Result<T, JoinError> {
-        let options = Arc::clone(&self.options);
+        let options = self.latest_settings().await;
         tokio::task::spawn_blocking(move || work(options)).await
     }
 
     /// Limits of heals: number and cost.
     pub(crate) fn heal_limits(&self) -> String {
-        permits::heal_limits(&self.options)
+        permits::heal_limits(&self.known_settings())
     }
 
     /// Notes whether an agent may heal now, for the next decision. Its program is looked for and not asked.
@@ -157,20 +199,21 @@ impl Host {
         Some(format!("not healed: {why}"))
     }
 
-    /// Puts into a policy whether an agent may heal.
-    pub(crate) fn settle_healer(&self, policy: &mut Policy) {
+    /// The policy of the settings, with whether an agent may heal.
+    pub(crate) fn policy(&self) -> Policy {
+        let mut policy = self.known_settings().policy.clone();
         let known = self.healer.lock().unwrap_or_else(PoisonError::into_inner);
-        let configured = &self.options.policy;
-        policy.has_healer = configured.has_healer && known.is_none();
-        policy.no_healer = match &*known {
-            Some(why) if configured.has_healer => why.clone(),
-            _ => configured.no_healer.clone(),
-        };
+        if let Some(why) = known.as_ref().filter(|_| policy.has_healer) {
+            policy.has_healer = false;
+            policy.no_healer.clone_from(why);
+        }
+        policy
     }
 
     /// Faults of the agents that the configuration names.
     pub(crate) fn misnamed(&self) -> Vec<String> {
-        let (agents, named) = (&self.options.agents, &self.options.named);
+        let settings = self.known_settings();
+        let (agents, named) = (&settings.agents, &settings.named);
         let named = [
             ("plans.agent", &named.agent),
             ("plans.healer", &named.healer),

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use orchestra_process::Sandbox;
 use serde_json::Value;
 use tokio::{
     runtime::Handle,
@@ -24,7 +25,7 @@ use crate::{
     holder::{Call, Refused, Served, Service, Slots, Work},
     journal::Journal,
     plans::{
-        Consent, Folded, METHOD, Options, Order, WireOrder, import, is_expected,
+        Consent, Folded, METHOD, Options, Order, UNREADABLE, WireOrder, import, is_expected,
         literal_secrets_in, literal_secrets_of, refused, separate, unset_in,
     },
 };
@@ -48,8 +49,6 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
     };
     let (journal, folded) = opened.map_err(|error| error.to_string())??;
     host.look_for_healer().await;
-    let mut policy = options.policy.clone();
-    host.settle_healer(&mut policy);
     let slots = options.machine.as_ref().and_then(|machine| {
         let slots = Slots::new(&machine.directory, SLOTS, machine.slots);
         let warn = |error: &_| tracing::warn!(%error, "cannot count the slots of the machine");
@@ -59,7 +58,7 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
         Arc::clone(&host),
         journal.clone(),
         folded.clone(),
-        policy,
+        host.policy(),
         slots,
     );
     let first = recover::take_up(&mut engine).await?;
@@ -188,9 +187,13 @@ impl Holding {
             }
         }
         let mut order = order;
+        // What is decided of a change, as which jobs may start, follows the settings as well.
+        let settings = self.host.settings().await;
         // Rather now than when its first job is to start.
         let mut warnings = match &mut order {
             Order::Create { new, .. } => {
+                let settings = settings.map_err(|why| refused(UNREADABLE, &why))?;
+                new.sandboxed |= settings.sandbox != Sandbox::None;
                 new.take_mark();
                 let mut warnings = beforehand::of_new(&self.host, new).await?;
                 warnings.extend(beforehand::misnamed(&self.host).await);

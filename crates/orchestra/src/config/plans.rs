@@ -284,13 +284,28 @@ impl PlansConfig {
 
     /// Options with what is configured; agents and programs are for the caller to add.
     pub(crate) fn apply(&self, mut options: Options) -> Options {
+        options.placement.clone_from(&self.placement);
+        options.safety = self.safety;
+        options.former.clone_from(&self.former);
+        self.apply_to_jobs(&mut options);
+        options
+    }
+
+    /// Options of a process that already runs, with the settings that this configuration has for its next jobs. Where
+    /// plans are stored, and how many jobs run on the machine, stays as it was.
+    pub(crate) fn renew(&self, before: &Options) -> Options {
+        let mut options = before.clone();
+        self.apply_to_jobs(&mut options);
+        let (own, shared) = (self.profiles(), self.shared_profiles());
+        options.agents = before.agents.with_profiles(own, shared);
+        options
+    }
+
+    fn apply_to_jobs(&self, options: &mut Options) {
         let jobs = |setting: &Setting<u64>| u32::try_from(setting.value).unwrap_or(u32::MAX);
         let time = |setting: &Setting<u64>| {
             (setting.value > 0).then(|| Duration::from_secs(setting.value))
         };
-        options.placement.clone_from(&self.placement);
-        options.safety = self.safety;
-        options.former.clone_from(&self.former);
         options.limits.total = jobs(&self.jobs);
         options.limits.agents = jobs(&self.agent_jobs);
         options.limits.shells = jobs(&self.shell_jobs);
@@ -302,7 +317,7 @@ impl PlansConfig {
         options.policy.splits = self.context.splits();
         options.job.timeout = time(&self.timeout);
         options.job.idle = time(&self.idle_timeout);
-        self.bounds.apply(&mut options);
+        self.bounds.apply(options);
         // The end tells more than the beginning: it has two parts of three.
         let head = self.log_bytes.value / 3;
         options.logs.raw = Bounds {
@@ -311,7 +326,6 @@ impl PlansConfig {
         };
         options.branch_prefix.clone_from(&self.branch_prefix.value);
         options.named = self.named.clone();
-        options
     }
 
     /// Its keys, to be shown.

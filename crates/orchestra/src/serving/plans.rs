@@ -56,6 +56,13 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
         Err(_) => Trust::Nothing,
     };
     let mut options = config.plans.apply(options);
+    let configured = config.workspace.clone();
+    let read = move |before: &Options| match Config::plans_now(&configured) {
+        Ok(plans) => Ok(plans.renew(before)),
+        // An error of TOML has several lines.
+        Err(failure) => Err(failure.text().lines().next().unwrap_or_default().to_owned()),
+    };
+    options.read_settings = Some(Arc::new(read));
     options.board = Some(job_board::server(&own, workspace));
     // Its worktree may have a copy of the board, which is not the one that others see.
     let named = (Variable::Workspace.name().into(), workspace.into());

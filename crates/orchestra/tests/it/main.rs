@@ -102,6 +102,7 @@ mod plan_bounds;
 mod plan_consent;
 mod plan_git;
 mod plan_killed;
+mod plan_settings;
 mod plan_shell;
 mod plan_told;
 mod plan_trust;

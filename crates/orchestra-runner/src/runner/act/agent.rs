@@ -123,11 +123,12 @@ pub(super) async fn choose(
     purpose: Purpose,
     job: Option<&ProfileName>,
 ) -> Result<Chosen, Failure> {
+    let settings = run::settings(cx).await?;
     let permit = cx.host.permits().await.of(purpose, job);
     let permit = permit.map_err(|denied| denial(&denied))?;
     cx.say(&format!("agent {}: {}", permit.name, permit.reason()))
         .await;
-    let chosen = cx.host.options.agents.choose(permit.name.as_str()).await;
+    let chosen = settings.agents.choose(permit.name.as_str()).await;
     chosen.map_err(unavailable)
 }
 
@@ -191,7 +192,8 @@ async fn called(
         executable: invocation.program.clone().into(),
         arguments: invocation.arguments.clone(),
     };
-    let mut order = run::order(cx, part, spec, program).await?;
+    let settings = run::settings(cx).await?;
+    let mut order = run::order(cx, &settings, part, spec, program).await?;
     furnish(cx, &mut order, &invocation);
     cx.say(&format!(
         "agent {}: {}",

@@ -60,7 +60,7 @@ pub(super) async fn commit(cx: &Cx<'_>, expects_no_changes: bool) -> Result<Done
 /// Checks that a job in a sandbox has not left settings of git-lfs, with which the next checkout would contact addresses
 /// that the sandbox closes.
 pub(super) async fn check_lfs_settings(cx: &Cx<'_>, worktree: &Worktree) -> Result<(), Failure> {
-    if cx.host.options.sandbox == Sandbox::None {
+    if !cx.assignment.sandboxed && cx.host.latest_settings().await.sandbox == Sandbox::None {
         return Ok(());
     }
     let settings = worktree.lfs_settings().await;

@@ -40,7 +40,7 @@ pub(super) fn pieces(cx: &Cx<'_>, profile: &Profile) -> usize {
     let is_work = cx.assignment.act == Act::of(Phase::Work);
     let is_known = profile.tells().context && profile.text().context_tokens.is_some();
     match is_work && is_known && cx.assignment.may_split {
-        true => cx.host.options.policy.splits.parts_max,
+        true => cx.host.known_settings().policy.splits.parts_max,
         false => 0,
     }
 }
@@ -56,7 +56,7 @@ impl Gauge {
             let worktree = worktree.clone();
             on_files(move || agents::forget_checkpoint(&worktree)).await?;
         }
-        let looks = cx.host.options.policy.splits.enabled && !cx.assignment.act.heal;
+        let looks = cx.host.known_settings().policy.splits.enabled && !cx.assignment.act.heal;
         let size = profile.text().context_tokens.filter(|_| looks);
         Ok(Self {
             worktree,
@@ -90,7 +90,7 @@ impl Gauge {
     /// has ended no more than that is done: it may have been quicker than who looks.
     pub(super) async fn tell(&mut self, cx: &Cx<'_>, used: Option<u64>) -> Option<Filled> {
         let (used, limit) = (used?, self.limit);
-        let level = cx.host.options.policy.splits.pressure(used, limit);
+        let level = cx.host.known_settings().policy.splits.pressure(used, limit);
         if level <= self.level {
             return None;
         }

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -40,8 +41,9 @@ pub(super) async fn run(
         Action::Shell(work) => shell(work),
         Action::Process(work) => process(work),
     };
-    let mut order = order(cx, part, spec, program).await?;
-    sandbox::confine(cx, spec, &mut order).await?;
+    let settings = settings(cx).await?;
+    let mut order = order(cx, &settings, part, spec, program).await?;
+    sandbox::confine(cx, &settings, spec, &mut order).await?;
     let ending = supervised(cx, part, &mut order, &mut Nobody).await?;
     Ok(Done {
         failure: failure_of(&ending),
@@ -49,16 +51,27 @@ pub(super) async fn run(
     })
 }
 
+/// Options with the settings that the user has now, with which a program of a job starts. No program starts without
+/// them.
+pub(super) async fn settings(cx: &Cx<'_>) -> Result<Arc<Options>, Failure> {
+    let settings = cx.host.settings().await;
+    settings.map_err(|why| {
+        let words = format!("{why}; correct them, and retry the job");
+        Failure::new(FailureKind::Unavailable, words)
+    })
+}
+
 /// What is done for a phase, as the supervisor is told; its run is named later.
 pub(super) async fn order(
     cx: &Cx<'_>,
+    settings: &Options,
     part: u32,
     spec: &WorkSpec,
     program: Program,
 ) -> Result<Order, Failure> {
     let worktree = cx.worktree().await?;
     let directory = directory(worktree.path(), spec)?;
-    let mut order = plain(cx, part, program, directory, spec)?;
+    let mut order = plain(cx, settings, part, program, directory, spec)?;
     let wanted = |limit: orchestra_plan::work::TimeoutMs| Duration::from_millis(limit.get());
     order.limits.timeout = spec.timeout_ms.map(wanted).or(order.limits.timeout);
     order.limits.idle = spec.idle_timeout_ms.map(wanted).or(order.limits.idle);
@@ -67,13 +80,13 @@ pub(super) async fn order(
 
 fn plain(
     cx: &Cx<'_>,
+    options: &Options,
     part: u32,
     program: Program,
     directory: PathBuf,
     spec: &WorkSpec,
 ) -> Result<Order, Failure> {
     let assignment = cx.assignment;
-    let options = &cx.host.options;
     let strings = |pairs: &orchestra_plan::value::Env| -> BTreeMap<String, String> {
         let pairs = pairs.iter();
         pairs

@@ -15,7 +15,7 @@ use orchestra_plan::{
 use orchestra_process::Sandbox;
 
 use super::Cx;
-use crate::{git::WORKTREES, supervise::Order};
+use crate::{git::WORKTREES, plans::Options, supervise::Order};
 
 /// Its home and its temporary files, in the git directory of its worktree, with which they go.
 const OWN: &str = "orchestra-home";
@@ -26,27 +26,31 @@ const NESTED: [&str; 2] = ["worktrees", "modules"];
 /// Variables that lead there, unless the plan says otherwise.
 const HOMES: [&str; 2] = ["HOME", "TMPDIR"];
 
-/// Puts a run into the sandbox, where there is one: it reads and writes its worktree and a directory of its
-/// own, and reads the repository and what is linked from the user's checkout. It reaches the board over a descriptor
-/// that it inherits; no socket that has a name is open to it. Without a sandbox it has variables of its own.
+/// Puts a run into the sandbox, if the options ask for one or the settings did when the plan was created: it reads and
+/// writes its worktree and a directory of its own, and reads the repository and what is linked from the user's checkout.
+/// It reaches the board over a descriptor that it inherits; no socket that has a name is open to it. Without a sandbox it
+/// has variables of its own.
 pub(super) async fn confine(
     cx: &Cx<'_>,
+    options: &Options,
     spec: &WorkSpec,
     order: &mut Order,
 ) -> Result<(), Failure> {
-    let Sandbox::Workspace {
-        paths,
-        read_only,
-        protected,
-    } = &cx.host.options.sandbox
-    else {
-        for (name, value) in &cx.host.options.unconfined {
-            let entry = order.environment.entry(name.clone());
-            entry.or_insert_with(|| value.clone());
+    let (mut paths, mut read_only, protected) = match &options.sandbox {
+        Sandbox::Workspace {
+            paths,
+            read_only,
+            protected,
+        } => (paths.clone(), read_only.clone(), protected.clone()),
+        Sandbox::None if cx.assignment.sandboxed => (Vec::new(), Vec::new(), Vec::new()),
+        Sandbox::None => {
+            for (name, value) in &options.unconfined {
+                let entry = order.environment.entry(name.clone());
+                entry.or_insert_with(|| value.clone());
+            }
+            return Ok(());
         }
-        return Ok(());
     };
-    let (mut paths, mut read_only) = (paths.clone(), read_only.clone());
     let (repository, worktree) = (cx.repository().await?, cx.worktree().await?);
     let own = worktree.directory().join(OWN);
     let mut directory = DirBuilder::new();
@@ -77,12 +81,12 @@ pub(super) async fn confine(
         Failure::new(FailureKind::Storage, words)
     })?;
     read_only.extend(readable);
-    if let Some(server) = &cx.host.options.board {
+    if let Some(server) = &options.board {
         let mut server = server.clone();
         let job = &cx.assignment.job.producer_id;
         let name = format!("{}/{job}", cx.assignment.plan);
         server.arguments.push(name.into());
-        let environment = cx.host.options.environment.iter();
+        let environment = options.environment.iter();
         let environment = environment.map(|(name, value)| (name.clone(), value.clone()));
         server.environment.extend(environment);
         read_only.push(server.program.clone());
@@ -97,7 +101,7 @@ pub(super) async fn confine(
     order.sandbox = Sandbox::Workspace {
         paths,
         read_only,
-        protected: protected.clone(),
+        protected,
     };
     Ok(())
 }

@@ -31,8 +31,7 @@ pub(super) struct Watch {
 
 impl run::Watcher for Watch {
     async fn check_start(&mut self, cx: &Cx<'_>) -> Result<(), Failure> {
-        let (agent, profile) = (&self.agent.name, &self.agent.profile);
-        let checked = cx.host.check_start(agent, profile, &self.directory).await;
+        let checked = cx.host.check_start(&self.agent, &self.directory).await;
         checked.map_err(|denied| super::agent::denial(&denied))
     }
 

@@ -39,6 +39,8 @@ impl Engine {
             self.take_down(id, order, once, answer);
             return;
         }
+        // The settings were read for it.
+        self.policy = self.host.policy();
         let key = once.clone();
         let done = match order {
             Order::Create { new, by } => self.make(*new, by, once, turn),

@@ -32,8 +32,8 @@ impl Engine {
             wants,
             answer,
         } = told;
-        // It was searched for before the failure was reported.
-        self.host.settle_healer(&mut self.policy);
+        // The settings were read, and a healer was searched for, before the end of the act was reported.
+        self.policy = self.host.policy();
         let mut unsplit: Option<String> = None;
         for report in reports {
             let is_split = matches!(report, Report::Split(_));

@@ -27,6 +27,7 @@ fn order() -> Box<Order> {
         scaffolding: false,
         source: None,
         mark: None,
+        sandboxed: false,
     };
     Box::new(Order::Create {
         new: Box::new(new),

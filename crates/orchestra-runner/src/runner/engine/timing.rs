@@ -25,7 +25,7 @@ impl Engine {
         if self.again_at.is_some() {
             return;
         }
-        let limits = self.host.options.limits;
+        let limits = self.host.known_settings().limits;
         for start in self.scheduler.next(&limits, now()) {
             // Its plan is still being put away, the task of its last attempt is still ending, or the machine
             // has no room: it is asked again.

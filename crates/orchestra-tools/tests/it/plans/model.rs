@@ -400,6 +400,7 @@ impl PlanService for Model {
             scaffolding,
             source: None,
             mark: None,
+            sandboxed: false,
         };
         Self::ready(self.lock().make_once(new, asking))
     }

@@ -9,11 +9,13 @@ use std::{
 
 use orchestra_fs::Directory;
 use orchestra_place::{Election, Leader, Leadership, RunDirectory};
+use orchestra_store::Home;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     board,
     config::Config,
+    exit::Failure,
     http::MCP_PATH,
     workspace::{self, PROJECTS},
 };
@@ -129,6 +131,8 @@ impl Endpoint {
 pub(in crate::commands) struct Place {
     /// Directory of the board.
     root: PathBuf,
+    /// Whether the store puts the board back after the directory was removed and created again, as a git directory.
+    is_put_back: bool,
     run: RunDirectory,
     leadership: Option<Leadership>,
     /// The directory of the board at the time when this process became the leader.
@@ -143,14 +147,21 @@ impl Place {
     /// # Errors
     /// When the workspace has no place for private state.
     pub(in crate::commands) fn find(config: &Config) -> anyhow::Result<Self> {
-        let root = board::root(config);
-        let root = root.map_err(|failure| anyhow::Error::msg(failure.text()))?;
-        Ok(Self::new(root, workspace::run_directory(config)?))
+        let failed = |failure: Failure| anyhow::Error::msg(failure.text());
+        let root = board::root(config).map_err(failed)?;
+        let is_put_back = match config.home().map_err(failed)? {
+            Home::Checkout => false,
+            Home::Shared(home) => home.place().is_in_repository(),
+        };
+        let mut place = Self::new(root, workspace::run_directory(config)?);
+        place.is_put_back = is_put_back;
+        Ok(place)
     }
 
     const fn new(root: PathBuf, run: RunDirectory) -> Self {
         Self {
             root,
+            is_put_back: false,
             run,
             leadership: None,
             board: None,
@@ -235,18 +246,28 @@ impl Place {
         Ok(())
     }
 
-    /// Waits until this process has lost its leadership: the board was removed or replaced, or another process leads. If
-    /// only the run directory was removed, recreates it and its endpoint file. Ends the leadership before it returns
-    /// the directory that the board was moved to, if it was. May be cancelled.
+    /// Waits until this process has lost its leadership: the board was moved, removed or replaced, or another process
+    /// leads. A removed git directory is no loss: the store still has the board open, and this process leads again once
+    /// there is a git directory. If only the run directory was removed, recreates it and its endpoint file. Ends the
+    /// leadership before it returns the directory that the board was moved to, if it was. May be cancelled.
     pub(super) async fn lost(&mut self) -> Option<PathBuf> {
         let mut looks = tokio::time::interval(LOOKS);
         let (mut was_removed, mut is_told) = (false, false);
+        let mut is_awaited = false;
         loop {
             looks.tick().await;
-            if !self.is_same_board() {
-                let moved = self.moved();
-                self.withdraw();
-                return moved;
+            match self.look_at_board() {
+                BoardLook::Here => is_awaited = false,
+                BoardLook::Awaited => {
+                    if !std::mem::replace(&mut is_awaited, true) {
+                        self.warn_of_removal();
+                    }
+                    continue;
+                }
+                BoardLook::Lost(moved) => {
+                    self.withdraw();
+                    return moved;
+                }
             }
             if self.is_current() && !is_gone(&self.endpoint_path()) {
                 (was_removed, is_told) = (false, false);
@@ -270,6 +291,37 @@ impl Place {
                 Err(_) => {}
             }
         }
+    }
+
+    /// Looks whether the board is in its place. A git directory in the place of a removed one becomes the directory of
+    /// the board: the store puts the board into it, or uses the board that it has.
+    fn look_at_board(&mut self) -> BoardLook {
+        if self.is_same_board() {
+            return BoardLook::Here;
+        }
+        let is_removed = self
+            .board
+            .as_ref()
+            .is_some_and(|board| board.current_path().is_none());
+        if !self.is_put_back || !is_removed {
+            return BoardLook::Lost(self.moved());
+        }
+        match Directory::open(&self.root) {
+            Ok(board) => {
+                self.board = Some(board);
+                BoardLook::Here
+            }
+            Err(_) => BoardLook::Awaited,
+        }
+    }
+
+    fn warn_of_removal(&self) {
+        tracing::warn!(
+            "`{}` was removed while its board was served: changes are refused until there is a git directory again, \
+             into which the board is copied; run `git init`, or put the `.git` of a clone there, before you end this \
+             program",
+            self.root.display()
+        );
     }
 
     /// Returns whether the board is the one that this process serves.
@@ -310,6 +362,17 @@ impl Place {
             tracing::warn!(%error, "cannot remove the endpoint file");
         }
     }
+}
+
+/// Place of the board of a process that serves it.
+#[derive(Debug, PartialEq, Eq)]
+enum BoardLook {
+    /// At its path.
+    Here,
+    /// In no place: its git directory was removed.
+    Awaited,
+    /// Elsewhere, removed or replaced, with the directory that it was moved to.
+    Lost(Option<PathBuf>),
 }
 
 fn is_gone(path: &Path) -> bool {
@@ -383,6 +446,25 @@ mod tests {
         assert!(!place.is_same_board() && place.is_of_another_board(&told));
         fs::create_dir(workspace.path().join(PROJECTS)).unwrap();
         assert!(!place.is_same_board() && place.is_of_another_board(&told));
+    }
+
+    #[test]
+    fn removed_git_directory_is_awaited_and_the_next_one_is_served() {
+        let workspace = tempfile::tempdir().unwrap();
+        let mut place = place(workspace.path());
+        place.is_put_back = true;
+        assert!(place.lead().unwrap());
+        fs::remove_dir(&place.root).unwrap();
+        for _ in 0..2 {
+            assert_eq!(place.look_at_board(), BoardLook::Awaited);
+        }
+        fs::create_dir(&place.root).unwrap();
+        assert_eq!(place.look_at_board(), BoardLook::Here);
+        assert!(place.is_same_board());
+        let moved = workspace.path().join("moved");
+        fs::rename(&place.root, moved).unwrap();
+        fs::create_dir(&place.root).unwrap();
+        assert!(matches!(place.look_at_board(), BoardLook::Lost(_)));
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::{ONE_BOARD, Repository, git};
-use crate::support::{Running, Session, said, until};
+use crate::support::{Running, Session, post_to, said, until};
 
 impl Repository {
     /// Moves the main checkout away, and returns its new path.
@@ -106,6 +107,71 @@ fn up_ends_when_its_repository_moves_and_names_the_new_path() {
     let words = ["up", "--http", "127.0.0.1:0", "--json"];
     let next = Running::start(repository.command(&moved, &words));
     assert_eq!(next.json()["already_running"], false);
+}
+
+#[test]
+fn up_whose_git_directory_is_removed_refuses_changes_and_copies_the_board_into_the_next_one() {
+    let repository = Repository::new(ONE_BOARD);
+    let main = repository.main();
+    repository.fill();
+    let log = repository.workspace.home().join("up.log");
+    let endpoint = repository.workspace.run_directory().join("endpoint.json");
+    let words = ["up", "--http", "127.0.0.1:0", "--json"];
+    let serving = repository.command(&main, &words);
+    let mut serving = Running::with_stderr(serving, fs::File::create(&log).unwrap());
+    let ready = serving.json();
+    let address = ready["http"].as_str().unwrap();
+    let address = address.strip_prefix("http://").unwrap().to_owned();
+    let epic = |title: &str| {
+        let arguments = json!({"project": "my-app", "title": title});
+        let body = json!({"name": "create_epic", "arguments": arguments}).to_string();
+        post_to(&address, "/api/mcp/tools/call", &[], &body).body
+    };
+    let removed = "was removed while a program has its board open";
+    for (removals, (acknowledged, id)) in (1..).zip([("First", "MA-4"), ("Second", "MA-5")]) {
+        // Removed at once: the readable file may not be there yet.
+        let answer = epic(acknowledged);
+        assert!(answer.contains(id), "{answer}");
+        until(|| {
+            let _ = fs::remove_dir_all(main.join(".git"));
+            (!main.join(".git").exists()).then_some(())
+        });
+        until(|| {
+            let text = fs::read_to_string(&log).unwrap();
+            let is_noticed = text.matches("changes are refused until").count() == removals;
+            assert_eq!(serving.ended(), None, "{text}");
+            is_noticed.then_some(())
+        });
+        let refused = epic("Refused");
+        assert!(refused.contains(removed), "{refused}");
+        let arguments = json!({"project": "my-app", "title": "Refused"}).to_string();
+        let refused = repository.run(
+            &main,
+            &["tool", "call", "create_epic", "--args", &arguments],
+        );
+        assert!(refused.err.contains(removed), "{refused:?}");
+        git(&main, &["init", "--quiet"]);
+        // The same program serves the board again, and other programs find it.
+        until(|| endpoint.is_file().then_some(()));
+        let again = repository.run(&main, &words);
+        let again: serde_json::Value = serde_json::from_str(&again.out).unwrap();
+        assert_eq!(
+            (&again["already_running"], &again["http"]),
+            (&json!(true), &ready["http"])
+        );
+        let asked = json!({"project": "my-app", "epic_id": id});
+        let found = repository.call(&main, "get_epic", &asked);
+        assert_eq!(found["title"], acknowledged, "{found}");
+    }
+    let answer = epic("Third");
+    assert!(answer.contains("MA-6"), "{answer}");
+    serving.signal(Signal::TERM);
+    assert!(serving.end().success());
+    let listed = repository.call(&main, "list_epics", &json!({"project": "my-app"}));
+    for title in ["First", "Second", "Third"] {
+        assert!(listed.to_string().contains(title), "{title}: {listed}");
+    }
+    assert!(!listed.to_string().contains("Refused"), "{listed}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ use crate::{
     orchestrator::Orchestrator,
     output,
     stopping::{AFTER_SERVERS, CALLS, FILES},
-    workspace::{AUDIT, PROJECTS, check_narrow, has_board_at, run_directory},
+    workspace::{AUDIT, PROJECTS, check_checked_out, check_narrow, has_board_at, run_directory},
 };
 use others::Others;
 pub(crate) use others::Shown;
@@ -175,6 +175,7 @@ impl Serving {
         if !has_board_at(&config.workspace, config.home().ok().as_ref()) {
             check_narrow(&config.workspace).map_err(Failure::usage)?;
             if keeps {
+                check_checked_out(&config.workspace)?;
                 output::complain(&format!(
                     "creating a board in {}; --workspace names another directory",
                     config.workspace.display()

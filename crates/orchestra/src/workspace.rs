@@ -48,6 +48,12 @@ pub(crate) enum WorkspaceError {
          name another workspace with --workspace", .0.display()
     )]
     NoBoardInClone(PathBuf),
+    /// Its board is among the files that git tracks, and they are not in the checkout: it is sparse, or they were removed.
+    #[error(
+        "no board in {}: git tracks .projects, but the checkout does not have it; restore it with \
+         `git sparse-checkout add .projects` in a sparse checkout, otherwise with `git restore .projects`", .0.display()
+    )]
+    NotCheckedOut(PathBuf),
     /// Its board has no place.
     #[error("{0}")]
     NoPlace(String),
@@ -171,12 +177,25 @@ pub(crate) fn check_board(workspace: &Path) -> Result<(), WorkspaceError> {
         return Ok(());
     }
     check_narrow(workspace)?;
+    check_checked_out(workspace)?;
     match board::home(workspace) {
         Ok(Home::Shared(_)) if has_remote(workspace) => {
             Err(WorkspaceError::NoBoardInClone(workspace.to_owned()))
         }
         Ok(_) => Err(WorkspaceError::NoBoard(workspace.to_owned())),
         Err(failure) => Err(WorkspaceError::NoPlace(failure.text())),
+    }
+}
+
+/// Refuses a workspace without a board whose readable files git tracks. A board that began there would have the ids of
+/// these files again, and would write over them.
+///
+/// # Errors
+/// When git tracks them.
+pub(crate) fn check_checked_out(workspace: &Path) -> Result<(), WorkspaceError> {
+    match orchestra_place::is_tracked(&workspace.join(PROJECTS)) {
+        true => Err(WorkspaceError::NotCheckedOut(workspace.to_owned())),
+        false => Ok(()),
     }
 }
 

@@ -33,6 +33,7 @@ enum Group {
     History,
     Branches,
     Files,
+    Sparse,
     Worktrees,
 }
 
@@ -99,7 +100,7 @@ impl Operation {
 const STOP: &str = "sequence.editor=sed -i 1s/^pick/edit/";
 
 const OPERATIONS: [Operation; 22] = {
-    use Group::{Branches, Files, History, Worktrees};
+    use Group::{Branches, Files, History, Sparse, Worktrees};
     [
         Operation::new(
             "`git add` and `git commit`",
@@ -193,10 +194,10 @@ const OPERATIONS: [Operation; 22] = {
             Branches,
             &[&["bisect", "start", "HEAD", "HEAD~2"]],
         ),
-        // Last of its group: nothing brings the files back.
         Operation::new(
             "`git sparse-checkout set`",
-            Files,
+            // Alone in its group, because git leaves files in place that are not committed.
+            Sparse,
             &[&["sparse-checkout", "set", "src"]],
         ),
         Operation::new("`git gc`", History, &[&["gc", "--quiet", "--prune=now"]]),
@@ -206,7 +207,7 @@ const OPERATIONS: [Operation; 22] = {
 /// State of a checkout.
 #[derive(Debug)]
 struct Seen {
-    /// Checkout with the readable files.
+    /// Directory that has the board, or the checkout with its readable files.
     holder: PathBuf,
     /// Titles of the tasks on the board.
     board: BTreeMap<String, String>,
@@ -249,7 +250,7 @@ impl Seen {
     }
 }
 
-/// A repository whose branches `main` and `side` differ in a task each.
+/// A repository whose branches `main` and `side` differ in a task each, and of which only `side` has project `third`.
 struct Scene {
     repository: Repository,
     mode: Mode,
@@ -278,6 +279,9 @@ impl Scene {
         git(&main, &["checkout", "--quiet", "-b", "side"]);
         let renamed = json!({"project": project, "task_id": task, "title": "Renamed"});
         repository.call(&main, "update_task", &renamed);
+        repository.call(&main, "create_project", &json!({"name": "Third"}));
+        let epic = json!({"project": "third", "title": "E"});
+        repository.call(&main, "create_epic", &epic);
         repository.workspace.write("side.txt", "one\n");
         commit(&main, "Side");
         git(&main, &["checkout", "--quiet", "main"]);
@@ -314,12 +318,12 @@ impl Scene {
         let listed: Value = serde_json::from_str(&listed.out).unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let items = listed["items"].as_array().into_iter().flatten();
-        let holder = match self.mode {
-            Mode::Repository => self.repository.main(),
-            Mode::Checkout => at.clone(),
+        let (checkout, holder) = match self.mode {
+            Mode::Repository => (self.repository.main(), self.repository.main()),
+            Mode::Checkout => (at.clone(), at.join(".projects")),
         };
         let mut files = BTreeMap::new();
-        read_tasks(&holder.join(".projects").join(project), &mut files);
+        read_tasks(&checkout.join(".projects").join(project), &mut files);
         let status = git(&at, &["status", "--porcelain", "--", ".projects"]);
         Seen {
             holder,
@@ -482,6 +486,41 @@ fn commands_on_files_change_a_board_of_the_repository_as_the_table_shows() {
 #[test]
 fn commands_on_files_change_a_board_of_the_checkout_as_the_table_shows() {
     check(Mode::Checkout, Group::Files);
+}
+
+#[test]
+fn sparse_checkout_changes_a_board_of_the_repository_as_the_table_shows() {
+    check(Mode::Repository, Group::Sparse);
+}
+
+#[test]
+fn sparse_checkout_changes_a_board_of_the_checkout_as_the_table_shows() {
+    check(Mode::Checkout, Group::Sparse);
+}
+
+#[test]
+fn board_that_a_sparse_checkout_leaves_out_is_reported_and_comes_back() {
+    let scene = Scene::new(Mode::Checkout);
+    let main = scene.repository.main();
+    let before = scene.see_settled(".", "my-app");
+    git(&main, &["sparse-checkout", "set", "src"]);
+    assert!(!main.join(".projects").exists());
+    for words in [
+        &["tool", "call", "list_projects"][..],
+        &["tool", "call", "create_project", "name=Second"],
+        &["stdio"],
+    ] {
+        let refused = scene.repository.run(&main, words);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let hint = "git tracks .projects, but the checkout does not have it";
+        assert!(refused.err.contains(hint), "{refused:?}");
+        assert!(!refused.err.contains("orchestra init"), "{refused:?}");
+    }
+    assert!(!main.join(".projects").exists());
+    git(&main, &["sparse-checkout", "add", ".projects"]);
+    let after = scene.see_settled(".", "my-app");
+    assert_eq!(after.board, before.board);
+    assert!(!after.is_changed, "{after:?}");
 }
 
 #[test]

@@ -61,7 +61,11 @@ fn string(json: &str, line: &mut String) {
 /// are escaped: many of them would move what follows out of sight.
 fn push(c: char, line: &mut String) {
     let is_behind_blank = line.ends_with(' ') || line.ends_with(r"\u0020");
-    if !is_hidden(c) && !(c == ' ' && is_behind_blank) {
+    let is_plain = match c {
+        ' ' => !is_behind_blank,
+        c => !is_hidden(c),
+    };
+    if is_plain {
         line.push(c);
         return;
     }

@@ -35,7 +35,7 @@ mod words;
 mod yaml;
 
 pub use access::Access;
-pub use accounts::{is_alone_in, user_name};
+pub use accounts::{is_alone_in, is_own, user_name};
 pub use directory::Directory;
 pub use error::{Error, Reason, Result};
 pub use holders::{Holder, holders};

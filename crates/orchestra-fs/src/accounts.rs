@@ -1,6 +1,10 @@
 //! The users and groups of `/etc/passwd` and `/etc/group`.
 
-use std::{fs::File, io::Read as _};
+use std::{
+    fs::{File, Metadata},
+    io::Read as _,
+    os::unix::fs::MetadataExt as _,
+};
 
 /// The largest file of users or groups that is read.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -21,6 +25,20 @@ pub fn is_alone_in(uid: u32, gid: u32) -> bool {
         return false;
     };
     is_only_member(&users, &groups, uid, gid)
+}
+
+/// Returns whether only the current user and the superuser can write a file or directory. The sticky bit makes no
+/// difference. Members of a group of the superuser may install programs.
+#[must_use]
+pub fn is_own(found: &Metadata) -> bool {
+    let (uid, mode) = (found.uid(), found.mode());
+    let is_owner = uid == 0 || uid == rustix::process::geteuid().as_raw();
+    // Only Linux lists its users in files.
+    let is_shared = cfg!(target_os = "linux")
+        && uid != 0
+        && mode & 0o020 != 0
+        && !is_alone_in(uid, found.gid());
+    is_owner && mode & 0o002 == 0 && !is_shared
 }
 
 fn read(path: &str) -> Option<String> {

@@ -35,7 +35,7 @@ mod words;
 mod yaml;
 
 pub use access::Access;
-pub use accounts::{is_alone_in, user_name};
+pub use accounts::{is_alone_in, is_own, user_name};
 pub use directory::Directory;
 pub use error::{Error, Reason, Result};
 pub use holders::{Holder, holders};
@@ -50,5 +50,8 @@ pub use path::{
 pub use staged::Staged;
 pub use table::is_plain_table;
 pub use uri::file_uri;
-pub use words::{CodePaths, MAX_PATH_BYTES, Parts, is_unclear, parts, spellings};
+pub use words::{
+    CodePaths, Loads, MAX_PATH_BYTES, Parts, build_files, command_words, is_project, is_unclear,
+    known_build_files, parts, shell_lines, shell_words, spellings,
+};
 pub use yaml::{TooDeep, check_yaml_depth};

@@ -1,15 +1,18 @@
 //! Files of a directory tree that texts name, such as the words of a command line, with their contents.
 
 mod code;
+mod compiled;
 mod main_files;
 mod manifest;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     fs::File,
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use sha2::{Digest as _, Sha256};
@@ -80,6 +83,8 @@ pub struct Tree {
     names_left: usize,
     /// Manifests by their directories.
     manifests: BTreeMap<PathBuf, Manifest>,
+    /// Names of compiled modules by their directories; `None` where a directory cannot be listed.
+    compiled: BTreeMap<PathBuf, Option<Arc<BTreeSet<OsString>>>>,
     read: BTreeMap<PathBuf, Content>,
 }
 
@@ -101,6 +106,7 @@ impl Tree {
             paths_left: Self::MAX_PATHS,
             names_left: MAX_NAMES,
             manifests: BTreeMap::new(),
+            compiled: BTreeMap::new(),
             read: BTreeMap::new(),
         })
     }

@@ -1,11 +1,13 @@
 //! Words of a command line that may name files.
 
+mod build_files;
 mod code_paths;
 mod spellings;
 
 use std::{collections::BTreeSet, iter};
 
-pub use code_paths::CodePaths;
+pub use build_files::{build_files, is_project, known_build_files};
+pub use code_paths::{CodePaths, Loads};
 pub(crate) use spellings::lexical;
 pub use spellings::spellings;
 
@@ -22,10 +24,10 @@ pub const MAX_PATH_BYTES: usize = 4_096;
 pub(crate) const MAX_PART_BYTES: usize = 3 * MAX_PATH_BYTES + 64;
 
 /// Ends that a file may be named without.
-const ENDS: [&str; 27] = [
+const ENDS: [&str; 28] = [
     ".js", ".mjs", ".cjs", ".jsx", ".json", ".node", ".ts", ".mts", ".cts", ".tsx", ".py", ".pyc",
-    ".so", ".rb", ".pl", ".pm", ".lua", ".php", ".sh", ".tcl", ".class", ".jar", ".wasm", ".exe",
-    ".beam", ".boot", ".config",
+    ".so", ".rb", ".pl", ".pm", ".pmc", ".lua", ".php", ".sh", ".tcl", ".class", ".jar", ".wasm",
+    ".exe", ".beam", ".boot", ".config",
 ];
 
 /// Files that a program starts with when it is given their directory.
@@ -215,7 +217,8 @@ pub(crate) fn files(part: &str) -> Vec<String> {
     }
     let mut files: Vec<String> = ENDS.iter().map(|end| format!("{part}{end}")).collect();
     if part.contains("::") {
-        files.push(format!("{}.pm", part.replace("::", "/")));
+        let module = part.replace("::", "/");
+        files.extend([".pm", ".pmc"].map(|end| format!("{module}{end}")));
     }
     if !part.contains('/') {
         // Each package of a module of Python is loaded on the way to it.
@@ -242,12 +245,18 @@ pub(crate) fn files(part: &str) -> Vec<String> {
 /// looks like a path has variables, patterns, commands or quotes in it.
 #[must_use]
 pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
+    let is_unclear_line = |line: &str| line.split(is_boundary).any(is_unclear_word);
+    shell_lines(words).into_iter().any(is_unclear_line)
+}
+
+/// Returns the words of a command line that may be lines of a shell.
+#[must_use]
+pub fn shell_lines<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let (mut has_option, mut in_line) = ([false; LINES.len()], false);
+    let mut lines = Vec::new();
     for word in words {
         let name = word.rsplit('/').next().unwrap_or(word);
-        if in_line && word.split(is_boundary).any(is_unclear_word) {
-            return true;
-        }
+        lines.extend(in_line.then_some(word));
         let options = LINES.iter().zip(has_option);
         for ((_, short, long), _) in options.filter(|(_, has_option)| *has_option) {
             match word.strip_prefix('-') {
@@ -259,15 +268,31 @@ pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
         // The line may be part of the word: `--call='./$x'`, `-S./$x`.
         if in_line && word.starts_with('-') {
             let value = word.trim_start_matches('-').split_once(['=', 'S', 'c']);
-            if value.is_some_and(|(_, line)| line.split(is_boundary).any(is_unclear_word)) {
-                return true;
-            }
+            lines.extend(value.map(|(_, line)| line));
         }
         for ((programs, ..), has_option) in LINES.iter().zip(&mut has_option) {
             *has_option |= programs.contains(&name);
         }
     }
-    false
+    lines
+}
+
+/// Returns the words of a command line, those of lines of a shell apart. Other words with blanks, such as prompts, have
+/// no part in it.
+#[must_use]
+pub fn command_words<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let plain = words.iter().copied();
+    let plain = plain.filter(|word| !word.contains(char::is_whitespace));
+    let lines = shell_lines(words.iter().copied()).into_iter();
+    let lines = lines.filter(|line| line.contains(char::is_whitespace));
+    let all = plain.chain(lines).flat_map(shell_words);
+    all.collect()
+}
+
+/// Returns the words of a line of a shell.
+pub fn shell_words(line: &str) -> impl Iterator<Item = &str> {
+    let is_end = |char: char| is_boundary(char) || char == '\'' || char == '"';
+    line.split(is_end).filter(|word| !word.is_empty())
 }
 
 /// Returns whether a word is a long option, with or without a value.

@@ -1,19 +1,51 @@
-//! Code below a directory from which a program loads classes, modules or packages by their names.
+//! Files of a directory that a program runs without their names in its command line.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fmt, fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
 use sha2::{Digest as _, Sha256};
 
 use super::{Content, Entry, LOOKUP_NAMES, Tree, is_absent};
+use crate::Loads;
 
 /// Ends of the names of files of code: classes, archives of them, native libraries, and sources of Go.
 const ENDS: [&str; 13] = [
     "app", "beam", "boot", "c", "class", "ear", "ez", "go", "jar", "s", "so", "war", "zip",
 ];
+
+/// Names of the files in a home directory that shells and other programs run or take settings from.
+const STARTUP: [&str; 22] = [
+    ".Renviron",
+    ".Rprofile",
+    ".bash_login",
+    ".bash_profile",
+    ".bashrc",
+    ".gdbinit",
+    ".gemrc",
+    ".gitconfig",
+    ".irbrc",
+    ".kshrc",
+    ".npmrc",
+    ".profile",
+    ".pypirc",
+    ".pythonrc",
+    ".vimrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "sitecustomize.py",
+];
+
+/// Parts of the names of native libraries and their settings.
+const LIBRARIES: [&str; 4] = [".dylib", ".ini", ".so", "gconv-modules"];
 
 /// Maximum number of files of code below one directory.
 const MAX_FILES: usize = 4_096;
@@ -51,12 +83,29 @@ impl fmt::Display for Unlisted {
 }
 
 impl Tree {
-    /// Returns the code below a directory, by its path below the top. Hidden directories are left out: a dot separates
-    /// the names of packages of Java, so no class can be in one, and Go skips them. So are directories in which nothing
-    /// can be opened: nothing can be loaded from them either.
+    /// Finds the directory that a path of a command line leads to, as seen from a directory.
     #[must_use]
-    pub fn code(&mut self, below: &Path) -> Code {
-        let files = match self.code_files(below) {
+    pub fn code_directory(&mut self, loads: Loads, from: &Path, path: &Path) -> Option<PathBuf> {
+        let Some(Entry::Directory(below)) = self.find(from, path) else {
+            return None;
+        };
+        if loads != Loads::Module {
+            return Some(below);
+        }
+        let mut has_file = |directory: &Path| {
+            let mut names = ["go.mod", "go.work"].iter();
+            names.any(|name| self.find(directory, Path::new(name)).is_some())
+        };
+        let above = below.ancestors().filter(|above| has_file(*above)).last();
+        Some(above.map_or_else(|| below.clone(), Path::to_owned))
+    }
+
+    /// Returns the code below a directory, by its path below the top. Of classes, modules and packages, hidden
+    /// directories are left out: a dot separates the names of packages of Java, so no class can be in one, and Go skips
+    /// them. So are directories in which nothing can be opened: nothing can be loaded from them either.
+    #[must_use]
+    pub fn code(&mut self, loads: Loads, below: &Path) -> Code {
+        let files = match self.code_files(loads, below) {
             Ok(files) => files,
             Err(why) => return Code::Unknown(why),
         };
@@ -87,8 +136,20 @@ impl Tree {
         Code::Content(Content::Digest(digits.collect()))
     }
 
+    /// Returns whether a file may be executed by a user, or cannot be looked at.
+    fn is_executable(&self, below: &Path) -> bool {
+        // direct: the permissions of a file of the tree, of which nothing is read.
+        let found = self.top.join(below).metadata();
+        !found.is_ok_and(|found| found.mode() & 0o111 == 0)
+    }
+
     /// The files of code by their paths, and entries that lead out of the tree.
-    fn code_files(&mut self, below: &Path) -> Result<BTreeMap<PathBuf, Entry>, Unlisted> {
+    fn code_files(
+        &mut self,
+        loads: Loads,
+        below: &Path,
+    ) -> Result<BTreeMap<PathBuf, Entry>, Unlisted> {
+        let is_flat = matches!(loads, Loads::Programs | Loads::Libraries | Loads::Home);
         let mut files = BTreeMap::new();
         let mut known = BTreeSet::from([below.to_owned()]);
         let mut waiting = vec![below.to_owned()];
@@ -104,11 +165,11 @@ impl Tree {
             for entry in entries {
                 let entry = entry.map_err(|_| unlisted())?;
                 let name = entry.file_name();
-                let end = Path::new(&name).extension();
-                let is_code =
-                    end.is_some_and(|end| ENDS.iter().any(|code| end.eq_ignore_ascii_case(code)));
-                let is_other = !is_code && entry.file_type().is_ok_and(|kind| kind.is_file());
-                let is_skipped = is_other || name.as_encoded_bytes().starts_with(b".");
+                let kind = entry.file_type().ok();
+                let is_file = kind.is_some_and(|kind| kind.is_file());
+                let is_skipped = is_file && !is_named(loads, Path::new(&name))
+                    || is_flat && kind.is_some_and(|kind| kind.is_dir())
+                    || is_hidden(loads, &name);
                 let count = if is_skipped { 1 } else { LOOKUP_NAMES };
                 let left = self.names_left.checked_sub(count);
                 self.names_left = left.ok_or(Unlisted::Entries)?;
@@ -116,11 +177,13 @@ impl Tree {
                     continue;
                 }
                 match self.entry(&directory, Path::new(&name)) {
-                    Some(Entry::Directory(below)) if known.insert(below.clone()) => {
+                    Some(Entry::Directory(below)) if !is_flat && known.insert(below.clone()) => {
                         waiting.push(below);
                     }
                     Some(Entry::Directory(_)) => {}
-                    Some(Entry::File(_)) if !is_code => {}
+                    Some(Entry::File(_)) if !is_named(loads, Path::new(&name)) => {}
+                    Some(Entry::File(below))
+                        if loads == Loads::Programs && !self.is_executable(&below) => {}
                     Some(entry) => {
                         files.insert(directory.join(name), entry);
                     }
@@ -136,8 +199,33 @@ impl Tree {
 }
 
 /// Returns whether nothing in a directory can be opened, or the directory is absent.
-fn is_closed(directory: &Path) -> bool {
+pub(super) fn is_closed(directory: &Path) -> bool {
     // direct: a look-up in the directory, of which nothing is read.
     let found = directory.join(".").metadata();
     found.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied || is_absent(&error))
+}
+
+/// Returns whether a file may be run, by its name.
+fn is_named(loads: Loads, name: &Path) -> bool {
+    match loads {
+        Loads::Code | Loads::Module => {
+            let end = name.extension();
+            end.is_some_and(|end| ENDS.iter().any(|code| end.eq_ignore_ascii_case(code)))
+        }
+        Loads::Programs | Loads::All => true,
+        Loads::Libraries => {
+            let name = name.as_os_str().to_string_lossy();
+            LIBRARIES.iter().any(|part| name.contains(part))
+        }
+        Loads::Home => STARTUP.iter().any(|one| name.as_os_str() == *one),
+    }
+}
+
+/// Returns whether an entry is left out by its name.
+fn is_hidden(loads: Loads, name: &OsStr) -> bool {
+    match loads {
+        Loads::Code | Loads::Module => name.as_encoded_bytes().starts_with(b"."),
+        Loads::All => name == ".git",
+        Loads::Programs | Loads::Libraries | Loads::Home => false,
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     path::{Path, PathBuf},
 };
 
@@ -65,13 +66,15 @@ impl Tree {
                 if let Some(manifest) = self.manifest(&below) {
                     candidates.manifests.insert(path.join(manifest::NAME));
                     candidates.is_unclear |= manifest.is_unclear;
-                    for (_, file) in &manifest.files {
+                    // Patterns name files by what is imported.
+                    let files = manifest.files.iter().map(|(_, file)| file);
+                    for file in files.filter(|file| !file.contains('*')) {
                         self.put_named(from, &path.join(file), &mut candidates);
                     }
                 }
             }
         }
-        if let Some(name) = part.to_str().filter(|name| !name.contains('/')) {
+        if let Some(name) = part.to_str().filter(|name| !name.starts_with(['.', '/'])) {
             self.put_command(from, name, &mut candidates);
         }
         let mut directories = BTreeMap::new();
@@ -83,7 +86,31 @@ impl Tree {
                 may_be
             })
         });
+        self.put_compiled(from, &mut candidates);
         candidates
+    }
+
+    /// Puts the compiled files that Python loads in place of a source.
+    fn put_compiled(&mut self, from: &Path, candidates: &mut Candidates) {
+        let sources = candidates.paths.iter();
+        let sources = sources.filter(|path| path.extension().is_some_and(|end| end == "py"));
+        for source in sources.cloned().collect::<Vec<_>>() {
+            let mut stem = source.file_stem().unwrap_or_default().to_owned();
+            stem.push(".");
+            let beside = source.parent().unwrap_or_else(|| Path::new(""));
+            for directory in [beside.to_owned(), beside.join("__pycache__")] {
+                let Some(names) = self.compiled(from, &directory) else {
+                    candidates.is_unclear = true;
+                    continue;
+                };
+                let is_of = |name: &&OsString| {
+                    let (name, stem) = (name.as_encoded_bytes(), stem.as_encoded_bytes());
+                    name.starts_with(stem)
+                };
+                let paths = names.iter().filter(is_of).map(|name| directory.join(name));
+                candidates.paths.extend(paths);
+            }
+        }
     }
 
     /// Puts the file of a command or an import of the nearest package: `npx NAME` runs a command of the package itself.
@@ -102,7 +129,7 @@ impl Tree {
                 true => directory,
                 false => self.top.join(directory),
             };
-            for (_, file) in manifest.files.iter().filter(|(key, _)| key == name) {
+            for file in manifest.files_of(name) {
                 candidates.manifests.insert(seen.join(manifest::NAME));
                 self.put_named(from, &seen.join(file), candidates);
             }

@@ -22,7 +22,9 @@ const MAX_NAME_BYTES: usize = 1_024;
 /// Files that a manifest names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Manifest {
-    /// The files, each with the name of the command or import that it is for.
+    /// Name of the package.
+    package: String,
+    /// The files, each with the name of the command or import that it is for. Both may have the same pattern.
     pub(super) files: Vec<(String, String)>,
     /// True if files are missing, because the manifest is not JSON or exceeds a limit.
     pub(super) is_unclear: bool,
@@ -43,26 +45,51 @@ impl Manifest {
             return Self::unclear();
         };
         let package = value["name"].as_str().unwrap_or_default();
-        let package = package.rsplit('/').next().unwrap_or(package);
-        let mut found = Self::default();
+        let command = package.rsplit('/').next().unwrap_or(package);
+        let mut found = Self {
+            package: package.to_owned(),
+            ..Self::default()
+        };
         for member in MEMBERS {
             match &value[member] {
                 Value::Object(members) => {
                     for (name, value) in members {
+                        let name = match member {
+                            // A condition.
+                            "exports" if !name.starts_with('.') => ".",
+                            _ => name.as_str(),
+                        };
                         found.add(name, value);
                     }
                 }
-                value => found.add(package, value),
+                value if member == "exports" => found.add(".", value),
+                value => found.add(command, value),
             }
         }
+        if let Some(directory) = value["directories"]["bin"].as_str() {
+            let commands = Value::String(format!("{directory}/*"));
+            found.add("*", &commands);
+        }
         found
+    }
+
+    /// Files for a command, an import, or a name below that of the package itself.
+    pub(super) fn files_of(&self, name: &str) -> Vec<String> {
+        let below = name.strip_prefix(&*self.package);
+        let below = below.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let below = below.filter(|_| !self.package.is_empty());
+        let below = below.map(|rest| format!(".{rest}"));
+        let names = || std::iter::once(name).chain(below.as_deref());
+        let files = self.files.iter();
+        let files =
+            files.flat_map(|(key, file)| names().filter_map(move |name| filled(key, file, name)));
+        files.collect()
     }
 
     /// Adds the texts of a value.
     fn add(&mut self, name: &str, value: &Value) {
         match value {
-            // Patterns name files by what is imported.
-            Value::String(text) if !text.is_empty() && !text.contains('*') => {
+            Value::String(text) if !text.is_empty() => {
                 let is_short = name.len().max(text.len()) <= MAX_NAME_BYTES;
                 match is_short && self.files.len() < MAX_FILES {
                     true => self.files.push((name.to_owned(), text.clone())),
@@ -74,6 +101,19 @@ impl Manifest {
             _ => {}
         }
     }
+}
+
+/// Returns the file for a name, where the key is the name, a pattern for it, or a directory above it.
+fn filled(key: &str, file: &str, name: &str) -> Option<String> {
+    if key == name {
+        return Some(file.to_owned());
+    }
+    if key.ends_with('/') {
+        return Some(format!("{file}{}", name.strip_prefix(key)?));
+    }
+    let (start, end) = key.split_once('*')?;
+    let inner = name.strip_prefix(start)?.strip_suffix(end)?;
+    Some(file.replace('*', inner))
 }
 
 fn parsed(file: File) -> Option<Value> {

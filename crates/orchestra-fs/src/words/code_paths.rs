@@ -1,7 +1,10 @@
-//! Directories and archives from which the Java and Erlang virtual machines load code by names of classes and modules,
-//! and directories of packages that Go compiles and runs.
+//! Directories whose files a command line runs without naming them: those from which virtual machines load classes and
+//! modules, packages that Go compiles, directories of programs, and directories of files that are all run.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::is_end;
 
@@ -31,12 +34,84 @@ const JAVA: [&str; 9] = [
 /// Programs that run the Erlang virtual machine.
 const ERLANG: [&str; 6] = ["elixir", "erl", "escript", "iex", "mix", "werl"];
 
-/// Paths from which a command line loads code by the names of classes or modules.
+/// Programs that run all files of the directories that they are given, beside `find -exec`. Without a directory, they
+/// search for files.
+const RUNNERS: [&str; 11] = [
+    "bats",
+    "jest",
+    "mocha",
+    "phpunit",
+    "prove",
+    "py.test",
+    "pytest",
+    "rspec",
+    "run-parts",
+    "unittest",
+    "vitest",
+];
+
+/// Programs that run tests with a word.
+const TESTERS: [(&str, &str); 3] = [("bun", "test"), ("deno", "test"), ("node", "--test")];
+
+/// Variables with a list of directories of programs.
+const PROGRAM_LISTS: [&str; 2] = ["GIT_EXEC_PATH", "PATH"];
+
+/// Variables with a list of directories of native libraries, or of their settings.
+const LIBRARY_LISTS: [&str; 7] = [
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "GCONV_PATH",
+    "LD_LIBRARY_PATH",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
+    "PHP_INI_SCAN_DIR",
+];
+
+/// Variables with a list of directories whose files are all copied or loaded.
+const WHOLE_LISTS: [&str; 2] = ["DYLD_FRAMEWORK_PATH", "GIT_TEMPLATE_DIR"];
+
+/// Variables with a directory from which many programs read settings and code, and to which they write.
+const HOMES: [&str; 4] = ["HOME", "PYTHONPYCACHEPREFIX", "XDG_CONFIG_HOME", "ZDOTDIR"];
+
+/// Files of a directory that a command line runs without naming them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loads {
+    /// Classes, modules and packages below the directory.
+    Code,
+    /// The same, below the top of the module of Go that contains the directory.
+    Module,
+    /// Programs in the directory, as in one of `PATH`.
+    Programs,
+    /// Native libraries in the directory, and their settings.
+    Libraries,
+    /// All files below the directory.
+    All,
+    /// Startup files of shells and other programs in the directory. Programs may load further files from it.
+    Home,
+}
+
+impl Loads {
+    /// Returns the path by which such files of a directory are shown.
+    #[must_use]
+    pub fn name(self, directory: &Path) -> PathBuf {
+        match self {
+            Self::Code | Self::Module if directory.as_os_str().is_empty() => PathBuf::from("."),
+            Self::Code | Self::Module => directory.to_owned(),
+            Self::Programs => directory.join("*"),
+            Self::Libraries => directory.join("*.so*"),
+            Self::All => directory.join("**"),
+            Self::Home => directory.join(".*"),
+        }
+    }
+}
+
+/// Directories whose files a command line runs without naming them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodePaths {
     /// The paths. Of a pattern such as `lib/*` it is the directory.
-    pub paths: BTreeSet<String>,
-    /// True if paths are missing, because there are too many or a file contains further arguments (`java @file`).
+    pub paths: BTreeSet<(Loads, String)>,
+    /// True if paths are missing: there are too many, a file contains further arguments (`java @file`), or a program
+    /// searches for the files that it runs.
     pub is_unclear: bool,
 }
 
@@ -57,8 +132,11 @@ impl CodePaths {
     /// Finds the paths in a variable of the environment.
     #[must_use]
     pub fn of_variable(name: &str, value: &str) -> Self {
+        let mut found = Self::default();
+        if found.directories(name, value) {
+            return found;
+        }
         match name {
-            "CLASSPATH" | "ERL_LIBS" => Self::of(["java", "-cp", value]),
             name if name.starts_with("ERL_") || name.starts_with("ELIXIR_ERL_") => {
                 Self::of(["erl", value])
             }
@@ -69,17 +147,47 @@ impl CodePaths {
 
     fn scan<'a>(&mut self, tokens: impl Iterator<Item = &'a str>) {
         let (mut is_java, mut is_erlang, mut is_go) = (false, false, false);
-        // Whether the next token is a list of paths, a path of several, or the directory of a package.
+        // Whether the next token is a list of paths, a path of several, or a package.
         let (mut is_list, mut is_path, mut is_package) = (false, false, false);
+        // Paths of `find`, and the number of those whose files are all run.
+        let (mut searched, mut run) = (None::<Vec<&str>>, None::<usize>);
+        let mut testers = [false; TESTERS.len()];
         for token in tokens {
+            if let Some((variable, value)) = token.split_once('=')
+                && self.directories(variable, value)
+            {
+                continue;
+            }
             let name = token.rsplit('/').next().unwrap_or(token);
+            if let Some(paths) = &mut searched {
+                if token.starts_with("-exec") || token.starts_with("-ok") {
+                    let paths = searched.take().unwrap_or_default();
+                    let paths = if paths.is_empty() { vec!["."] } else { paths };
+                    paths.iter().for_each(|path| self.put(Loads::All, path));
+                } else if !token.starts_with('-') {
+                    paths.push(token);
+                }
+            }
+            if let Some(count) = &mut run
+                && !token.starts_with('-')
+            {
+                *count += 1;
+                self.is_unclear |= token.contains(['*', '?', '[']);
+                self.put(Loads::All, token);
+            }
+            let tests = TESTERS.iter().zip(&testers);
+            let mut tests = tests.map(|((_, word), is_tester)| *is_tester && token == *word);
+            if RUNNERS.contains(&name) || tests.any(|is_test| is_test) {
+                run = run.or(Some(0));
+            }
+            for ((program, _), is_tester) in TESTERS.iter().zip(&mut testers) {
+                *is_tester |= name == *program;
+            }
             if is_list {
                 self.list(token);
                 is_list = false;
             } else if is_path && !token.starts_with('-') {
                 self.path(token);
-            } else if let Some(value) = token.strip_prefix("CLASSPATH=") {
-                self.list(value);
             } else if is_erlang && token.starts_with('-') {
                 is_path = ERLANG_OPTIONS.contains(&token);
             } else if is_java && token.starts_with('-') {
@@ -95,8 +203,11 @@ impl CodePaths {
                 }
             } else if is_go && (token == "run" || token == "test") {
                 (is_go, is_package) = (false, true);
+            } else if is_go && ["build", "generate", "install", "tool"].contains(&token) {
+                is_go = false;
+                self.put(Loads::Module, ".");
             } else if is_package && !token.starts_with('-') {
-                self.path(token);
+                self.package(token);
                 is_package = false;
             } else if is_java && token.starts_with('@') {
                 self.is_unclear = true;
@@ -106,7 +217,45 @@ impl CodePaths {
                 (is_java, is_erlang) = (false, true);
             } else if name == "go" {
                 is_go = true;
+            } else if name == "find" {
+                searched = Some(Vec::new());
+            } else if name == "gradle" || name == "gradlew" {
+                self.put(Loads::All, "buildSrc/src");
+            } else if name == "xargs" || name == "parallel" {
+                self.is_unclear = true;
             }
+        }
+        self.is_unclear |= run == Some(0);
+    }
+
+    /// Adds the directories of a variable that names directories; `false` if it does not.
+    fn directories(&mut self, name: &str, value: &str) -> bool {
+        let loads = match name {
+            "CLASSPATH" | "ERL_LIBS" => {
+                self.list(value);
+                return true;
+            }
+            name if PROGRAM_LISTS.contains(&name) => Loads::Programs,
+            name if LIBRARY_LISTS.contains(&name) => Loads::Libraries,
+            name if WHOLE_LISTS.contains(&name) => Loads::All,
+            name if HOMES.contains(&name) => Loads::Home,
+            _ => return false,
+        };
+        for path in value.split(':').filter(|_| !value.is_empty()) {
+            // An empty path is the working directory.
+            self.put(loads, if path.is_empty() { "." } else { path });
+        }
+        true
+    }
+
+    /// Adds the package that `go run` is given. One with a version is not from here.
+    fn package(&mut self, token: &str) {
+        let is_path = token.starts_with(['.', '/']) || token.ends_with(".go");
+        let directory = token.split("...").next().unwrap_or(token);
+        match is_path {
+            true => self.path(directory),
+            false if token.contains('@') => {}
+            false => self.put(Loads::Module, "."),
         }
     }
 
@@ -124,11 +273,16 @@ impl CodePaths {
             ("", "*") => ".",
             (directory, _) => directory,
         };
-        if path.is_empty() || self.paths.contains(path) {
+        self.put(Loads::Code, path);
+    }
+
+    fn put(&mut self, loads: Loads, path: &str) {
+        let known = (loads, path.to_owned());
+        if path.is_empty() || self.paths.contains(&known) {
             return;
         }
         if self.paths.len() < MAX_PATHS {
-            self.paths.insert(path.to_owned());
+            self.paths.insert(known);
         } else {
             self.is_unclear = true;
         }
@@ -139,8 +293,9 @@ impl CodePaths {
 mod tests {
     use super::*;
 
-    fn set(paths: &[&str]) -> BTreeSet<String> {
-        paths.iter().map(|path| (*path).to_owned()).collect()
+    fn set(paths: &[&str]) -> BTreeSet<(Loads, String)> {
+        let code = |path: &&str| (Loads::Code, (*path).to_owned());
+        paths.iter().map(code).collect()
     }
 
     #[test]
@@ -181,6 +336,52 @@ mod tests {
         assert_eq!(value.paths, set(&["lib/", "out"]));
         let value = CodePaths::of_variable("ERL_FLAGS", "-pa ebin");
         assert_eq!(value.paths, set(&["ebin"]));
+    }
+
+    #[test]
+    fn directories_whose_files_run_are_found() {
+        use Loads::{All, Code, Home, Libraries, Module, Programs};
+        for (line, expected) in [
+            ("go run ex.com/m/cmd/x", &[(Module, ".")][..]),
+            ("go run ./cmd/... x", &[(Code, "./cmd/")]),
+            ("go tool x", &[(Module, ".")]),
+            ("go run ex.com/x@latest", &[]),
+            (
+                "find a b -type f -exec sh {} ;",
+                &[(All, "a"), (All, "b"), (All, "f")],
+            ),
+            ("find -execdir sh {} ;", &[(All, ".")]),
+            ("find a -name x", &[]),
+            ("node --test a", &[(All, "a")]),
+            ("python3 -m pytest a", &[(All, "a")]),
+            ("run-parts --verbose a", &[(All, "a")]),
+            (
+                "env PATH=bin:/usr/bin x",
+                &[(Programs, "bin"), (Programs, "/usr/bin")],
+            ),
+            ("env HOME=a sh -l", &[(Home, "a")]),
+            (
+                "env LD_LIBRARY_PATH=a: x",
+                &[(Libraries, "."), (Libraries, "a")],
+            ),
+            ("node test a", &[]),
+        ] {
+            let found = CodePaths::of(line.split(' '));
+            let expected = expected.iter();
+            let expected = expected.map(|(loads, path)| (*loads, (*path).to_owned()));
+            assert_eq!(found.paths, expected.collect(), "{line}");
+            assert!(!found.is_unclear, "{line}");
+        }
+        for line in [
+            "pytest",
+            "node --test",
+            "node --test a/*.js",
+            "find a | xargs sh",
+        ] {
+            assert!(CodePaths::of(["sh", "-c", line]).is_unclear, "{line}");
+        }
+        let value = CodePaths::of_variable("GIT_EXEC_PATH", "a");
+        assert_eq!(value.paths, BTreeSet::from([(Programs, "a".to_owned())]));
     }
 
     #[test]

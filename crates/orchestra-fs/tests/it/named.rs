@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use orchestra_fs::{Candidates, Code, Content, Entry, Tree, Unlisted, parts};
+use orchestra_fs::{Candidates, Code, Content, Entry, Loads, Tree, Unlisted, parts};
 
 fn tree() -> (tempfile::TempDir, Tree) {
     let directory = tempfile::tempdir().unwrap();
@@ -107,7 +107,7 @@ fn digest_of_code_is_that_of_its_paths_and_contents() {
     // SHA-256 of the path, the kind and the digest of the content, each with a NUL behind it.
     let known = "65f8e3e93f0f7e2dc6544ab4922819b2765dc1f1c9532850670ffcc6246222bb";
     let code = Code::Content(Content::Digest(known.to_owned()));
-    assert_eq!(tree.code(Path::new("classes")), code);
+    assert_eq!(tree.code(Loads::Code, Path::new("classes")), code);
 }
 
 #[test]
@@ -120,13 +120,19 @@ fn code_is_unknown_where_a_directory_can_be_opened_and_not_listed() {
     mode(0);
     // The superuser lists every directory.
     if fs::read_dir(&below).is_err() {
-        assert_eq!(tree.code(Path::new("classes")), Code::None);
+        assert_eq!(tree.code(Loads::Code, Path::new("classes")), Code::None);
         mode(0o300);
         let unlisted = Unlisted::Directory("classes/below".into());
-        assert_eq!(tree.code(Path::new("classes")), Code::Unknown(unlisted));
+        assert_eq!(
+            tree.code(Loads::Code, Path::new("classes")),
+            Code::Unknown(unlisted)
+        );
     }
     mode(0o700);
-    assert!(matches!(tree.code(Path::new("classes")), Code::Content(_)));
+    assert!(matches!(
+        tree.code(Loads::Code, Path::new("classes")),
+        Code::Content(_)
+    ));
 }
 
 #[test]
@@ -139,10 +145,13 @@ fn code_is_unknown_where_more_entries_are_found_than_are_listed() {
     }
     let top = Path::new("");
     for _ in 0..47 {
-        assert!(matches!(tree.code(top), Code::Content(_)));
+        assert!(matches!(tree.code(Loads::Code, top), Code::Content(_)));
     }
     // Of 50,000, each look uses 1,001 for directories and code, and 62 for other files.
-    assert_eq!(tree.code(top), Code::Unknown(Unlisted::Entries));
+    assert_eq!(
+        tree.code(Loads::Code, top),
+        Code::Unknown(Unlisted::Entries)
+    );
 }
 
 #[test]
@@ -176,7 +185,7 @@ fn manifest_with_a_long_name_is_unclear() {
         let directory = tree.top().join(length.to_string());
         fs::create_dir(&directory).unwrap();
         let name = "n".repeat(length);
-        let manifest = format!(r#"{{"exports": {{"{name}": ["a", "b"]}}}}"#);
+        let manifest = format!(r#"{{"imports": {{"{name}": ["a", "b"]}}}}"#);
         fs::write(directory.join("package.json"), manifest).unwrap();
         let candidates = tree.candidates(Path::new(""), Path::new(&length.to_string()));
         assert_eq!(candidates.is_unclear, is_unclear, "{length}");

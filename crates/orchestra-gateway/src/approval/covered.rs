@@ -1,10 +1,10 @@
 //! Files of the workspace that decide what a server runs.
 //!
 //! Covered are the files that the command line of a server or its environment names, and the package manifests and
-//! lock files beside and above them, its directory and the members that it names. Of a directory it is the main file, and the code where a virtual
-//! machine loads classes from it. Files that the covered ones load by themselves are not covered.
+//! lock files beside and above them, its directory and the members that it names. Of a directory it is the main file,
+//! and each file where a program runs all of them, or finds what it loads by its name. Files that the covered ones load
+//! by themselves are not covered.
 
-mod manifests;
 mod members;
 
 use std::{
@@ -15,7 +15,10 @@ use std::{
 };
 
 pub use orchestra_fs::Content;
-use orchestra_fs::{Code, CodePaths, Entry, Tree, Unlisted, is_unclear, parts, spellings};
+use orchestra_fs::{
+    Code, CodePaths, Entry, Loads, Tree, Unlisted, build_files, is_project, is_unclear, parts,
+    shell_words, spellings,
+};
 
 use crate::{
     config::{Auth, Sandbox, ServerConfig, Template, Transport, loads_code},
@@ -63,7 +66,7 @@ pub(crate) struct SharedWork {
     /// The [effort](Tree::effort) so far.
     effort: usize,
     /// Code by its directory, with the effort of reading it.
-    code: BTreeMap<PathBuf, (Code, usize)>,
+    code: BTreeMap<(Loads, PathBuf), (Code, usize)>,
     /// Packages by the name of their manifests.
     packages: BTreeMap<&'static str, Arc<Packages>>,
 }
@@ -208,7 +211,7 @@ struct Search<'s> {
     tree: Tree,
     shared: &'s mut SharedWork,
     /// Directories that were searched for code.
-    code: BTreeSet<PathBuf>,
+    code: BTreeSet<(Loads, PathBuf)>,
     /// Effort for their code, whichever server it was first read for.
     code_effort: usize,
     /// Directories that relative paths may start from.
@@ -293,7 +296,8 @@ impl Search<'_> {
     /// Covers the files that a command line, program first, and variables name.
     fn files(&mut self, line: &[String], variables: &[(String, String)]) -> Result<(), Gap> {
         let parts = std::mem::take(&mut self.parts);
-        for (part, _) in &parts {
+        // A word may name a directory below that of a variable (`CDPATH`), and the other way round.
+        for (part, _) in parts.iter().rev().chain(&parts) {
             self.directories_of(part)?;
         }
         let command = || line.iter().map(String::as_str);
@@ -305,9 +309,9 @@ impl Search<'_> {
         for (part, used) in &parts {
             self.part(part, *used)?;
         }
-        let words = members::tokens(line);
+        let words = line.iter().flat_map(|word| shell_words(word));
+        let words: Vec<&str> = words.collect();
         self.members(&words);
-        self.runs_all(&words)?;
         self.manifests(&line[0], &words)?;
         match self.tree.is_exhausted() {
             true => Err(Gap::Paths),
@@ -394,20 +398,22 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Covers the code in the directories from which classes and modules are loaded by their names.
+    /// Covers the files that run without being named, in the directories that are known for it.
     fn code(&mut self, found: &CodePaths) -> Result<(), Gap> {
         self.covered.is_unclear |= found.is_unclear;
-        for path in &found.paths {
+        for (loads, path) in &found.paths {
             for base in self.bases.clone() {
-                let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(path)) else {
+                let below = self.tree.code_directory(*loads, &base, Path::new(path));
+                let Some(below) = below else {
                     continue;
                 };
-                if !self.code.insert(below.clone()) {
+                self.covered.is_unclear |= *loads == Loads::Home;
+                if !self.code.insert((*loads, below.clone())) {
                     continue;
                 }
-                match self.code_of(&below) {
-                    Code::Content(content) => self.insert(directory_name(below), content)?,
-                    Code::Unknown(why) => self.unknown(below, why.to_string())?,
+                match self.code_of(*loads, &below) {
+                    Code::Content(content) => self.insert(loads.name(&below), content)?,
+                    Code::Unknown(why) => self.unknown(loads.name(&below), why.to_string())?,
                     Code::None => {}
                 }
             }
@@ -417,21 +423,21 @@ impl Search<'_> {
 
     /// Returns the code below a directory, which is read for the first server that needs it. A tree of its own makes the
     /// result independent of that server.
-    fn code_of(&mut self, below: &Path) -> Code {
+    fn code_of(&mut self, loads: Loads, below: &Path) -> Code {
         if self.code_effort > MAX_CODE_EFFORT {
             return Code::Unknown(Unlisted::Entries);
         }
-        let (code, effort) = match self.shared.code.get(below) {
+        let key = (loads, below.to_owned());
+        let (code, effort) = match self.shared.code.get(&key) {
             Some(known) => known.clone(),
             None => {
                 let Ok(mut tree) = Tree::open(self.tree.top()) else {
                     return Code::Unknown(Unlisted::Directory(below.to_owned()));
                 };
-                let code = tree.code(below);
+                let code = tree.code(loads, below);
                 let effort = tree.effort();
                 self.shared.effort += effort;
-                let known = (code.clone(), effort);
-                self.shared.code.insert(below.to_owned(), known);
+                self.shared.code.insert(key, (code.clone(), effort));
                 (code, effort)
             }
         };
@@ -487,7 +493,7 @@ impl Search<'_> {
     /// Covers the fact that files of a directory are not known, so that their number cannot grow past a limit unnoticed.
     fn unknown(&mut self, below: PathBuf, why: String) -> Result<(), Gap> {
         self.covered.is_unclear = true;
-        self.insert(directory_name(below), Content::Unreadable(why))
+        self.insert(below, Content::Unreadable(why))
     }
 
     /// Looks for manifests also in the directories of the members that a command line names.
@@ -528,21 +534,6 @@ impl Search<'_> {
         packages
     }
 
-    /// Covers the files of the directories that `run-parts` runs.
-    fn runs_all(&mut self, words: &[&str]) -> Result<(), Gap> {
-        if !has_program(words, &["run-parts"]) {
-            return Ok(());
-        }
-        for word in words {
-            for base in self.bases.clone() {
-                if let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(word)) {
-                    self.all_of(&below, |_| true)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Covers the files of a directory that have certain names.
     fn all_of(&mut self, below: &Path, is_named: impl Fn(&Path) -> bool) -> Result<(), Gap> {
         // direct: names alone; contents are opened below the open top.
@@ -552,9 +543,14 @@ impl Search<'_> {
         });
         let names = match listed {
             Ok(names) if names.len() <= MAX_NAMES => names,
-            Ok(_) => return self.unknown(below.to_owned(), format!("more than {MAX_NAMES} names")),
+            Ok(_) => {
+                let why = format!("more than {MAX_NAMES} names");
+                return self.unknown(Loads::Code.name(below), why);
+            }
             Err(error) if members::is_gone(&error) => return Ok(()),
-            Err(error) => return self.unknown(below.to_owned(), error.kind().to_string()),
+            Err(error) => {
+                return self.unknown(Loads::Code.name(below), error.kind().to_string());
+            }
         };
         for name in names.iter().filter(|name| is_named(name)) {
             match self.tree.find(below, name) {
@@ -571,9 +567,10 @@ impl Search<'_> {
         let starts = std::mem::take(&mut self.starts);
         let directories = starts.iter().flat_map(|start| start.ancestors());
         let directories: BTreeSet<&Path> = directories.collect();
+        let names = build_files(program, words);
         let has_projects = has_program(words, &["dotnet", "msbuild"]);
         for directory in directories {
-            for name in manifests::of(program) {
+            for name in &names {
                 match self.tree.find(directory, Path::new(name)) {
                     Some(Entry::File(below)) => self.cover(below)?,
                     Some(Entry::Closed(below, why)) => self.insert(below, why)?,
@@ -581,21 +578,13 @@ impl Search<'_> {
                 }
             }
             if has_projects {
-                self.all_of(directory, manifests::is_project)?;
+                self.all_of(directory, is_project)?;
             }
             if self.tree.is_exhausted() {
                 return Err(Gap::Paths);
             }
         }
         Ok(())
-    }
-}
-
-/// Returns the path by which a directory is one of the covered files.
-fn directory_name(below: PathBuf) -> PathBuf {
-    match below.as_os_str().is_empty() {
-        true => PathBuf::from("."),
-        false => below,
     }
 }
 

@@ -85,6 +85,11 @@ fn difference(stdio: &StdioConfig, workspace: &Path) -> Option<String> {
     if !has_own_name(command) {
         return Some(format!("it starts `{command}`, which is another program"));
     }
+    if is_foreign(Path::new(command)) {
+        return Some(format!(
+            "it starts `{command}`, which another user can change"
+        ));
+    }
     let directories = match workspaces(&stdio.args) {
         Ok(directories) => directories,
         Err(option) => return Some(format!("it passes `{option}`, which only you may do")),
@@ -135,6 +140,26 @@ fn is_installed(command: &str, workspace: &Path) -> bool {
             .or_else(|| beside_dangling(path))
             .is_some_and(|real| !leads_here(&real));
     !command.contains("${") && (is_name || is_outside)
+}
+
+/// Returns whether another user owns or can write the program at a path, a link to it, or the directory of one of both.
+/// Of a path that does not exist, it is the closest directory above.
+fn is_foreign(path: &Path) -> bool {
+    if !path.is_absolute() {
+        return false;
+    }
+    let Some(named) = existing(path) else {
+        return true;
+    };
+    let target = named.canonicalize().ok();
+    let paths = std::iter::once(named).chain(target.as_deref());
+    let paths = paths.flat_map(|path| {
+        let directory = path.parent().filter(|_| !path.is_dir());
+        std::iter::once(path).chain(directory)
+    });
+    // A link belongs to its directory; a target that does not exist has none.
+    let mut found = paths.filter_map(|path| path.metadata().ok());
+    !found.all(|found| orchestra_fs::is_own(&found))
 }
 
 /// The workspaces that the arguments of an entry name.
@@ -431,6 +456,61 @@ mod tests {
         }
         let long = at(&"a/".repeat(3_000)).display().to_string();
         assert!(!is_installed(&long, &workspace));
+    }
+
+    #[test]
+    fn program_that_another_user_can_change_is_an_impostor() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        std::fs::create_dir_all(at("own/bin")).unwrap();
+        std::fs::create_dir_all(at("shared")).unwrap();
+        for path in ["own/bin/orchestra", "shared/orchestra"] {
+            std::fs::write(at(path), "").unwrap();
+        }
+        std::os::unix::fs::symlink(at("shared/orchestra"), at("own/orchestra")).unwrap();
+        std::os::unix::fs::symlink(at("own/bin/orchestra"), at("shared/orchestra-mcp")).unwrap();
+        let mode = |path: &str, mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(at(path), mode).unwrap();
+        };
+        mode("own", 0o755);
+        mode("own/bin", 0o755);
+        for (file, shared, foreign) in [
+            (0o755, 0o755, &[][..]),
+            (0o757, 0o755, &["shared/orchestra", "own/orchestra"]),
+            (
+                0o755,
+                0o1777,
+                &[
+                    "shared/orchestra",
+                    "own/orchestra",
+                    "shared/orchestra-mcp",
+                    "shared/new/orchestra",
+                ],
+            ),
+        ] {
+            mode("shared/orchestra", file);
+            mode("shared", shared);
+            for path in [
+                "own/bin/orchestra",
+                "own/new/orchestra",
+                "shared/orchestra",
+                "own/orchestra",
+                "shared/orchestra-mcp",
+                "shared/new/orchestra",
+            ] {
+                let command = at(path).display().to_string();
+                let entry = format!(r#"{{"command": "{command}", "args": ["stdio"]}}"#);
+                let expected = match foreign.contains(&path) {
+                    true => Identity::Impostor(format!(
+                        "it starts `{command}`, which another user can change"
+                    )),
+                    false => Identity::Own,
+                };
+                assert_eq!(identity(&entry), expected, "{file:o} {shared:o}");
+            }
+        }
     }
 
     #[test]

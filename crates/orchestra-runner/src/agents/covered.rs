@@ -6,13 +6,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orchestra_fs::{Code, CodePaths, Content, Entry, Tree, Unlisted, parts};
+use orchestra_fs::{
+    Code, CodePaths, Content, Entry, Loads, Tree, Unlisted, command_words, is_unclear,
+    known_build_files, parts, shell_lines, spellings,
+};
 
 use super::{PRIVATE_DIRECTORY, Profile};
 
 /// Number of paths that are not looked up in the workspace: where the agent starts, the same texts may need more, for
 /// example for manifests.
 const RESERVED_PATHS: usize = Tree::MAX_PATHS / 10;
+
+/// Maximum number of directories in which files are looked for.
+const MAX_DIRECTORIES: usize = 16;
+
+/// Maximum number of parts of words that may name such directories.
+const MAX_PARTS: usize = 256;
 
 /// Line for a command line that does not tell its files.
 const UNCLEAR: &str = "other files: Orchestra cannot tell which files this command runs";
@@ -34,10 +43,24 @@ pub(crate) struct Covered {
 /// Text that may name entries.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Text {
-    /// Directory from which classes and modules are loaded by their names.
-    Code(String),
-    /// Part of a word.
+    /// Directory whose files run without being named.
+    Code(Loads, String),
+    /// Part of a word of a command or a variable.
     Part(String),
+    /// Part of another text, such as a prompt.
+    Prompt(String),
+}
+
+/// Texts of a profile that may name entries.
+#[derive(Debug, Default)]
+struct Texts {
+    /// Directories of code come first, then the parts of words, those of the words with the fewest parts first. Words
+    /// with blanks come last: most of them are prompts.
+    all: Vec<Text>,
+    /// Names of files that the programs of the command lines read.
+    build_files: BTreeSet<&'static str>,
+    /// Whether the command lines may run files that the texts do not name.
+    is_unclear: bool,
 }
 
 /// Entry to which a path leads.
@@ -103,9 +126,10 @@ impl Covered {
         reserved: usize,
     ) -> orchestra_fs::Result<Self> {
         let mut tree = Tree::open(directory)?;
-        let (all, is_unclear) = texts_of(profile);
+        let texts = Texts::of(profile);
+        let (bases, is_complete) = bases(&mut tree, &texts.all);
         let mut covered = Self {
-            is_unclear,
+            is_unclear: texts.is_unclear || !is_complete,
             ..Self::default()
         };
         if let Some(program) = program
@@ -113,12 +137,18 @@ impl Covered {
         {
             covered.named.insert(program.to_owned(), target);
         }
+        let directories: BTreeSet<&Path> = bases.iter().flat_map(|base| base.ancestors()).collect();
+        for directory in directories {
+            let paths = texts.build_files.iter().map(|name| directory.join(name));
+            let found = paths.filter_map(|path| Some((path.clone(), find(&mut tree, &path)?)));
+            covered.named.extend(found);
+        }
         let mut known = BTreeSet::new();
-        for (at, text) in all.iter().enumerate() {
+        for (at, text) in texts.all.iter().enumerate() {
             if !known.insert(text) {
                 continue;
             }
-            let (found, is_unclear) = text.entries(&mut tree);
+            let (found, is_unclear) = text.entries(&mut tree, &bases);
             if at >= limit || tree.paths_left() <= reserved {
                 covered.cut = Some(at);
                 break;
@@ -169,73 +199,145 @@ impl Covered {
     }
 }
 
-/// Texts of a profile, and whether there may be further ones. Directories of code come first, then the parts of words,
-/// those of the words with the fewest parts first. Words with blanks come last: most of them are prompts.
-fn texts_of(profile: &Profile) -> (Vec<Text>, bool) {
-    let text = profile.text();
-    let groups = text
-        .arguments
-        .iter()
-        .chain(text.resume_arguments.iter().flatten());
-    let probe = &text.probe;
-    let words: Vec<&String> = groups
-        .chain([&probe.version, &probe.help, &probe.models])
-        .flatten()
-        .chain(text.variables.values())
-        .collect();
-    let line = std::iter::once(&text.program).chain(words.iter().copied());
-    let mut code = vec![CodePaths::of(line.map(String::as_str))];
-    let variables = text.variables.iter();
-    code.extend(variables.map(|(name, value)| CodePaths::of_variable(name, value)));
-    let mut is_unclear = code.iter().any(|found| found.is_unclear);
-    let paths = code.iter().flat_map(|found| &found.paths);
-    let paths = paths.flat_map(|path| texts(path));
-    let mut all: Vec<Text> = paths.map(Text::Code).collect();
-    let mut ordered = Vec::new();
-    for text in words.iter().flat_map(|word| texts(word)) {
-        let found = parts(&text);
-        is_unclear |= found.is_cut;
-        let pieces = text.split_whitespace().filter_map(attached);
-        let pieces = pieces.map(str::to_owned);
-        let parts: Vec<String> = found.words.into_iter().chain(pieces).collect();
-        ordered.push((text.contains(char::is_whitespace), parts));
+impl Texts {
+    fn of(profile: &Profile) -> Self {
+        let text = profile.text();
+        let groups = text
+            .arguments
+            .iter()
+            .chain(text.resume_arguments.iter().flatten());
+        let probe = &text.probe;
+        let words: Vec<&String> = groups
+            .chain([&probe.version, &probe.help, &probe.models])
+            .flatten()
+            .collect();
+        let line: Vec<String> = std::iter::once(&text.program)
+            .chain(words.iter().copied())
+            .map(|word| filled(word))
+            .collect();
+        let line: Vec<&str> = line.iter().map(String::as_str).collect();
+        let commands = command_words(&line);
+        let mut code = vec![CodePaths::of(commands.iter().copied())];
+        let variables = text.variables.iter();
+        code.extend(variables.map(|(name, value)| CodePaths::of_variable(name, &filled(value))));
+        let mut texts = Self {
+            build_files: known_build_files(&commands),
+            is_unclear: is_unclear(line.iter().copied())
+                || code.iter().any(|found| found.is_unclear),
+            ..Self::default()
+        };
+        // A word with blanks that is no line of a known shell may be a line all the same, or a prompt.
+        let whole = CodePaths::of(line.iter().copied()).paths.into_iter();
+        let whole = whole.filter(|(loads, _)| *loads == Loads::Code);
+        let paths = code.into_iter().flat_map(|found| found.paths).chain(whole);
+        let paths: BTreeSet<(Loads, String)> = paths.collect();
+        let paths = paths
+            .into_iter()
+            .map(|(loads, path)| Text::Code(loads, path));
+        texts.all.extend(paths);
+        let shell: BTreeSet<&str> = shell_lines(line.iter().copied()).into_iter().collect();
+        let mut ordered = Vec::new();
+        let words = words.into_iter().map(|word| (word, false));
+        let variables = text.variables.values().map(|value| (value, true));
+        for (word, is_variable) in words.chain(variables) {
+            let filled = filled(word);
+            let has_blanks = word.contains(char::is_whitespace);
+            let is_command = is_variable || !has_blanks || shell.contains(&*filled);
+            for text in self::texts(word) {
+                let found = parts(&text);
+                texts.is_unclear |= found.is_cut;
+                let pieces = text.split_whitespace().filter_map(attached);
+                let pieces = pieces.map(str::to_owned);
+                let parts = found.words.into_iter().chain(pieces);
+                let parts: Vec<Text> = match is_command {
+                    true => parts.map(Text::Part).collect(),
+                    false => parts.map(Text::Prompt).collect(),
+                };
+                ordered.push((has_blanks, parts));
+            }
+        }
+        ordered.sort_by_key(|(has_blanks, parts)| (*has_blanks, parts.len()));
+        let parts = ordered.into_iter().flat_map(|(_, parts)| parts);
+        texts.all.extend(parts);
+        texts
     }
-    ordered.sort_by_key(|(has_blanks, parts)| (*has_blanks, parts.len()));
-    let parts = ordered.into_iter().flat_map(|(_, parts)| parts);
-    all.extend(parts.map(Text::Part));
-    (all, is_unclear)
 }
 
-impl Text {
-    /// Returns the entries that the text names, and whether there may be further ones.
-    fn entries(&self, tree: &mut Tree) -> (Vec<(PathBuf, Target)>, bool) {
-        match self {
-            Self::Code(path) => (code(tree, Path::new(path)).into_iter().collect(), false),
-            Self::Part(part) => {
-                let candidates = tree.candidates(Path::new(""), Path::new(part));
-                let paths = candidates.paths.into_iter().chain(candidates.manifests);
-                let found = paths.filter_map(|path| {
-                    let target = find(tree, &path)?;
-                    Some((path, target))
-                });
-                (found.collect(), candidates.is_unclear)
+/// Returns the directories from which the paths of a command line may start, by their paths below the top: the top, and
+/// those that the command line or a variable names. The result has `false` where there are too many.
+fn bases(tree: &mut Tree, texts: &[Text]) -> (Vec<PathBuf>, bool) {
+    let mut bases = vec![PathBuf::new()];
+    let parts = texts.iter().filter_map(|text| match text {
+        Text::Part(part) => Some(part),
+        Text::Code(..) | Text::Prompt(_) => None,
+    });
+    let parts: BTreeSet<&String> = parts.collect();
+    let is_complete = parts.len() <= MAX_PARTS;
+    let few = || parts.iter().take(MAX_PARTS);
+    // A word may name a directory below that of another one, in any order.
+    for part in few().rev().chain(few()) {
+        for base in bases.clone() {
+            for path in spellings(part) {
+                let Some(Entry::Directory(below)) = tree.find(&base, Path::new(&path)) else {
+                    continue;
+                };
+                if bases.contains(&below) {
+                    continue;
+                }
+                if bases.len() >= MAX_DIRECTORIES {
+                    return (bases, false);
+                }
+                bases.push(below);
             }
         }
     }
+    (bases, is_complete)
 }
 
-/// Returns the code in a directory from which classes and modules are loaded by their names.
-fn code(tree: &mut Tree, path: &Path) -> Option<(PathBuf, Target)> {
-    let Some(Entry::Directory(below)) = tree.find(Path::new(""), path) else {
-        return None;
-    };
-    let target = match tree.code(&below) {
-        Code::Content(content) => Target::File(below, content),
+impl Text {
+    /// Returns the entries that the text names, as seen from each directory, and whether there may be further ones.
+    fn entries(&self, tree: &mut Tree, bases: &[PathBuf]) -> (Vec<(PathBuf, Target)>, bool) {
+        let (mut found, mut is_unclear) = (Vec::new(), false);
+        for base in bases {
+            match self {
+                Self::Code(loads, path) => {
+                    let Some(below) = tree.code_directory(*loads, base, Path::new(path)) else {
+                        continue;
+                    };
+                    is_unclear |= *loads == Loads::Home;
+                    found.extend(code(tree, *loads, &below, &base.join(path)));
+                }
+                Self::Part(part) | Self::Prompt(part) => {
+                    let candidates = tree.candidates(base, Path::new(part));
+                    is_unclear |= candidates.is_unclear;
+                    let paths = candidates.paths.into_iter().chain(candidates.manifests);
+                    for path in paths.map(|path| base.join(path)) {
+                        let target = find(tree, &path);
+                        found.extend(target.map(|target| (path, target)));
+                    }
+                }
+            }
+            if matches!(self, Self::Prompt(_)) {
+                break;
+            }
+        }
+        (found, is_unclear)
+    }
+}
+
+/// Returns the files of a directory that run without being named.
+fn code(tree: &mut Tree, loads: Loads, below: &Path, named: &Path) -> Option<(PathBuf, Target)> {
+    let target = match tree.code(loads, below) {
+        Code::Content(content) => Target::File(loads.name(below), content),
         Code::Unknown(why) => Target::Uncompared(why),
         Code::None => return None,
     };
     // Apart from the directory itself, which may have no code elsewhere.
-    Some((path.join("*"), target))
+    let name = match loads {
+        Loads::Code | Loads::Module => named.join("*"),
+        _ => loads.name(named),
+    };
+    Some((name, target))
 }
 
 fn shown(content: &Content) -> String {
@@ -251,12 +353,17 @@ fn shown(content: &Content) -> String {
 /// with the directories that its placeholders name.
 fn texts(word: &str) -> BTreeSet<String> {
     let plain = |text: &str| text.replace("{{", "{").replace("}}", "}");
+    let filled = filled(word);
+    let word = word.strip_prefix('?').unwrap_or(word);
+    BTreeSet::from([word.to_owned(), plain(word), plain(&filled)])
+}
+
+/// Returns a word of a template with the directories that its placeholders name.
+fn filled(word: &str) -> String {
     let word = word.strip_prefix('?').unwrap_or(word);
     let private = format!("{PRIVATE_DIRECTORY}/agent/");
-    let filled = word
-        .replace("{worktree}", ".")
-        .replace("{private}/", &private);
-    BTreeSet::from([word.to_owned(), plain(word), plain(&filled)])
+    word.replace("{worktree}", ".")
+        .replace("{private}/", &private)
 }
 
 /// The value that is attached to a short option, as in `-mserver`.
@@ -292,283 +399,4 @@ fn path_text(path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        fs,
-        os::unix::fs::{PermissionsExt as _, symlink},
-    };
-
-    use super::*;
-
-    fn profile(program: &str, arguments: &[&str]) -> Profile {
-        let text = serde_json::json!({"program": program, "arguments": [arguments]});
-        serde_json::from_value(text).unwrap()
-    }
-
-    #[test]
-    fn files_of_an_agent_are_those_of_each_word_of_its_command_line() {
-        let workspace = tempfile::tempdir().unwrap();
-        let outside = tempfile::tempdir().unwrap();
-        for name in ["rules", "run", "unnamed", "below", "{x}", "option"] {
-            fs::write(workspace.path().join(name), "x").unwrap();
-        }
-        symlink(outside.path(), workspace.path().join("link")).unwrap();
-        let line = [
-            "?option",
-            "cat rules|./run&link",
-            "{worktree}/below",
-            "{{x}}",
-            "{prompt}",
-        ];
-        let profile = profile("sh", &line);
-        let files = Covered::of(None, &profile, workspace.path())
-            .unwrap()
-            .lines();
-        let [below, link, option, rules, run, braces] = &files[..] else {
-            panic!("{files:?}");
-        };
-        // Another place that it leads to makes another digest.
-        let target = outside.path().canonicalize().unwrap();
-        let target = target.display().to_string();
-        assert!(
-            link.starts_with("link ") && link.contains(&target),
-            "{link}"
-        );
-        assert!(below.starts_with("below (SHA-256 "), "{below}");
-        assert!(option.starts_with("option (SHA-256 "), "{option}");
-        assert!(braces.starts_with("{x} (SHA-256 "), "{braces}");
-        assert!(rules.starts_with("rules (SHA-256 "), "{rules}");
-        assert!(run.starts_with("run (SHA-256 "), "{run}");
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn program_of_an_agent_whose_path_is_not_utf_8_is_one_of_its_files() {
-        use std::os::unix::ffi::OsStrExt as _;
-
-        let workspace = tempfile::tempdir().unwrap();
-        let name = std::ffi::OsStr::from_bytes(b"agent-\xff");
-        let program = workspace.path().join(name);
-        fs::write(&program, "x").unwrap();
-        let profile = profile("agent", &["{prompt}"]);
-        let files = Covered::of(Some(&program), &profile, workspace.path())
-            .unwrap()
-            .lines();
-        assert_eq!(files.len(), 1, "{files:?}");
-        assert!(
-            files[0].starts_with(r#""agent-\xFF" (SHA-256 "#),
-            "{files:?}"
-        );
-    }
-
-    #[test]
-    fn modules_and_values_of_short_options_are_files_of_an_agent() {
-        let workspace = tempfile::tempdir().unwrap();
-        fs::create_dir_all(workspace.path().join("pkg/sub")).unwrap();
-        let names = [
-            "agent.py",
-            "pkg/__init__.py",
-            "pkg/sub/__main__.py",
-            "prog.awk",
-        ];
-        for name in names.into_iter().chain(["pkg/other.py"]) {
-            fs::write(workspace.path().join(name), "x").unwrap();
-        }
-        let line = ["-magent", "-m", "pkg.sub", "-fprog.awk", "{prompt}"];
-        let covered = Covered::of(None, &profile("python3", &line), workspace.path()).unwrap();
-        let lines = covered.lines();
-        let found: Vec<&str> = lines
-            .iter()
-            .filter_map(|line| line.split(' ').next())
-            .collect();
-        assert_eq!(found, names);
-    }
-
-    #[test]
-    fn main_files_code_paths_and_spellings_are_files_of_an_agent() {
-        let workspace = tempfile::tempdir().unwrap();
-        for (name, text) in [
-            ("tool/package.json", r#"{"main": "lib/x"}"#),
-            ("tool/lib/x.js", "x"),
-            ("b.js", "x"),
-            ("c.js", "x"),
-            ("classes/x/Main.class", "x"),
-        ] {
-            let path = workspace.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        for (program, words, expected) in [
-            (
-                "node",
-                &["tool"][..],
-                &["tool/lib/x.js", "tool/package.json"][..],
-            ),
-            ("node", &["none/../b.js"], &["b.js"]),
-            ("node", &["--import", "./%63.js"], &["c.js"]),
-            (
-                "java",
-                &["-cp", "{worktree}/classes", "x.Main"],
-                &["classes"],
-            ),
-        ] {
-            let profile = profile(program, &[words, &["{prompt}"]].concat());
-            let covered = Covered::of(None, &profile, workspace.path()).unwrap();
-            let lines = covered.lines();
-            let found = lines.iter().filter_map(|line| line.split(' ').next());
-            assert_eq!(found.collect::<Vec<_>>(), expected, "{words:?}");
-        }
-        // The code is compared where the agent starts.
-        let worktree = tempfile::tempdir().unwrap();
-        let java = profile("java", &["-cp", "classes", "x.Main", "{prompt}"]);
-        let of = |directory: &Path| Covered::of(None, &java, directory).unwrap();
-        let difference = || of(worktree.path()).difference(&of(workspace.path()));
-        assert_eq!(difference(), None);
-        fs::create_dir_all(worktree.path().join("classes/x")).unwrap();
-        assert_eq!(difference(), None);
-        fs::write(worktree.path().join("classes/x/Main.class"), "other").unwrap();
-        assert_eq!(difference(), Some(Difference::Path("classes/*".into())));
-    }
-
-    #[test]
-    fn file_that_differs_where_an_agent_starts_is_named() {
-        let workspace = tempfile::tempdir().unwrap();
-        let worktree = tempfile::tempdir().unwrap();
-        let profile = profile("python3", &["run.py", "--rules=rules.txt", "{prompt}"]);
-        let difference = || {
-            let of = |directory: &Path| Covered::of(None, &profile, directory).unwrap();
-            of(worktree.path()).difference(&of(workspace.path()))
-        };
-        let differs = |path: &str| Some(Difference::Path(path.to_owned()));
-        let put = |name: &str, content: &str| fs::write(worktree.path().join(name), content);
-        fs::write(workspace.path().join("run.py"), "agreed").unwrap();
-        fs::write(workspace.path().join("other.py"), "agreed").unwrap();
-        put("other.py", "agreed").unwrap();
-        // Missing files run nothing.
-        assert_eq!(difference(), None);
-        put("run.py", "agreed").unwrap();
-        assert_eq!(difference(), None);
-        put("rules.txt", "new").unwrap();
-        assert_eq!(difference(), differs("rules.txt"));
-        fs::remove_file(worktree.path().join("rules.txt")).unwrap();
-        put("run.py", "other").unwrap();
-        assert_eq!(difference(), differs("run.py"));
-        let run = worktree.path().join("run.py");
-        fs::remove_file(&run).unwrap();
-        symlink("other.py", &run).unwrap();
-        assert_eq!(difference(), differs("run.py"));
-        fs::remove_file(&run).unwrap();
-        // An interpreter starts `__main__.py` of a directory.
-        fs::create_dir(&run).unwrap();
-        assert_eq!(difference(), differs("run.py"));
-    }
-
-    /// Difference between a directory where an agent starts and the agreed workspace.
-    fn difference_at_start(
-        profile: &Profile,
-        here: &tempfile::TempDir,
-        agreed: &tempfile::TempDir,
-    ) -> Option<Difference> {
-        let agreed = Covered::of(None, profile, agreed.path()).unwrap();
-        let here = agreed.at_start(None, profile, here.path()).unwrap();
-        here.difference(&agreed)
-    }
-
-    #[test]
-    fn file_of_an_option_behind_a_long_prompt_is_compared() {
-        let [workspace, worktree] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let prompt: Vec<String> = (0..700).map(|at| format!("w{at}")).collect();
-        let prompt = prompt.join(" ");
-        let option = "--append-system-prompt";
-        let agent = profile(
-            "agent",
-            &[option, &prompt, "--mcp-config=./agent.json", "{prompt}"],
-        );
-        for top in [&workspace, &worktree] {
-            fs::write(top.path().join("agent.json"), "agreed").unwrap();
-            // Files of the last words are not looked up.
-            for at in 600..700 {
-                let path = top.path().join(format!("w{at}"));
-                fs::write(path, top.path().to_str().unwrap()).unwrap();
-            }
-        }
-        // Without it, more paths are looked up.
-        fs::write(workspace.path().join("package.json"), "{}").unwrap();
-        let lines = Covered::of(None, &agent, workspace.path()).unwrap().lines();
-        assert!(lines[0].starts_with("agent.json (SHA-256 "), "{lines:?}");
-        assert_eq!(lines[1..], [CUT]);
-        assert_eq!(difference_at_start(&agent, &worktree, &workspace), None);
-        fs::write(worktree.path().join("agent.json"), "other").unwrap();
-        let differs = Some(Difference::Path("./agent.json".to_owned()));
-        assert_eq!(difference_at_start(&agent, &worktree, &workspace), differs);
-        // A long path counts twice, so that fewer are looked up than in the workspace.
-        let far = ["n".repeat(200), "n".repeat(200), "n".repeat(200)].join("/");
-        let far = worktree.path().join(far);
-        fs::create_dir_all(&far).unwrap();
-        let far = tempfile::tempdir_in(far).unwrap();
-        let unclear = Some(Difference::Unclear);
-        assert_eq!(difference_at_start(&agent, &far, &workspace), unclear);
-    }
-
-    #[test]
-    fn code_beside_a_closed_directory_and_many_other_files_is_compared() {
-        let [workspace, worktree] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let other = workspace.path().join("node_modules");
-        fs::create_dir(&other).unwrap();
-        for number in 0..50_001 {
-            fs::File::create(other.join(number.to_string())).unwrap();
-        }
-        let closed = workspace.path().join("pgdata");
-        fs::create_dir(&closed).unwrap();
-        let mode = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode));
-        mode(0).unwrap();
-        for top in [&workspace, &worktree] {
-            fs::write(top.path().join("agent.go"), "agreed").unwrap();
-        }
-        let go = profile("go", &["run", ".", "{prompt}"]);
-        assert_eq!(difference_at_start(&go, &worktree, &workspace), None);
-        fs::write(worktree.path().join("agent.go"), "other").unwrap();
-        let differs = Some(Difference::Path("./*".to_owned()));
-        assert_eq!(difference_at_start(&go, &worktree, &workspace), differs);
-        mode(0o700).unwrap();
-    }
-
-    #[test]
-    fn more_code_than_is_read_differs_from_every_agreed_directory() {
-        let [few, many] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        for (workspace, count) in [(&few, 1), (&many, 4_097)] {
-            let classes = workspace.path().join("classes");
-            fs::create_dir(&classes).unwrap();
-            for number in 0..count {
-                fs::write(classes.join(format!("{number}.class")), "x").unwrap();
-            }
-        }
-        let java = profile("java", &["-cp", "classes", "x.Main", "{prompt}"]);
-        let of =
-            |workspace: &tempfile::TempDir| Covered::of(None, &java, workspace.path()).unwrap();
-        let too_much = Some(Difference::Uncompared("classes/*".into(), Unlisted::Files));
-        assert_eq!(of(&few).difference(&of(&few)), None);
-        for (here, agreed) in [(&many, &few), (&few, &many), (&many, &many)] {
-            assert_eq!(of(here).difference(&of(agreed)), too_much);
-        }
-        let line =
-            "classes/* (not compared: more than 4096 files of code; the agent is not started)";
-        assert_eq!(of(&many).lines(), [line]);
-    }
-
-    #[test]
-    fn command_whose_files_are_no_longer_known_where_an_agent_starts_differs() {
-        let [workspace, worktree] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let npx = profile("npx", &["tool", "{prompt}"]);
-        let difference = || {
-            let of = |directory: &tempfile::TempDir| Covered::of(None, &npx, directory.path());
-            of(&worktree).unwrap().difference(&of(&workspace).unwrap())
-        };
-        assert_eq!(difference(), None);
-        fs::write(worktree.path().join("package.json"), "{").unwrap();
-        assert_eq!(difference(), Some(Difference::Unclear));
-        // The user has agreed to a command whose files are not known.
-        fs::write(workspace.path().join("package.json"), "[").unwrap();
-        assert_eq!(difference(), None);
-    }
-}
+mod tests;

@@ -538,6 +538,28 @@ fn hostile_entry_with_the_name_of_this_program_is_shown_and_refused() {
 }
 
 #[test]
+fn entry_of_a_program_that_another_user_can_change_is_refused() {
+    let shared = tempfile::tempdir().unwrap();
+    let program = shared.path().join("orchestra");
+    std::fs::write(&program, "#!/bin/sh\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&program, mode).unwrap();
+    let workspace = Workspace::board();
+    let entry = json!({"command": program, "args": ["stdio", "--workspace", "${workspaceFolder}"]});
+    let text = json!({"mcpServers": {"orchestra": entry}}).to_string();
+    workspace.write(".mcp.json", &text);
+    let said = workspace.run(["init", "--client", "claude"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(
+        said.out.contains("which another user can change"),
+        "{said:?}"
+    );
+    assert_eq!(workspace.read(".mcp.json"), text);
+    let listed = workspace.run(["mcp", "list"]);
+    assert!(!listed.out.contains("it is this program"), "{listed:?}");
+}
+
+#[test]
 fn entry_of_this_program_with_a_key_that_permits_more_is_refused() {
     let stdio = json!({"command": "orchestra", "args": ["stdio"]});
     let http = json!({"url": "http://localhost:7420/mcp"});

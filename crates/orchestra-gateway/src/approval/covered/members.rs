@@ -89,7 +89,7 @@ pub(super) struct Member<'l> {
     pub(super) manifest: &'static str,
 }
 
-/// Returns the members that the [words](tokens) of a command line name.
+/// Returns the members that the [words](orchestra_fs::shell_words) of a command line name.
 pub(super) fn of<'l>(words: &[&'l str]) -> Vec<Member<'l>> {
     let (mut members, mut runners) = (Vec::new(), Vec::<&Runner>::new());
     for (place, &word) in words.iter().enumerate() {
@@ -111,13 +111,6 @@ pub(super) fn of<'l>(words: &[&'l str]) -> Vec<Member<'l>> {
         runners.extend(known.filter(|runner| has_program(&[word], runner.programs)));
     }
     members
-}
-
-/// Returns the words of a command line, of which each may be a line of a shell.
-pub(super) fn tokens(line: &[String]) -> Vec<&str> {
-    let is_boundary = |char: char| char.is_whitespace() || ";|&()<>'\"".contains(char);
-    let words = line.iter().flat_map(|word| word.split(is_boundary));
-    words.filter(|word| !word.is_empty()).collect()
 }
 
 /// Returns whether words have one of some programs among them.
@@ -325,6 +318,8 @@ fn normal(name: &str, manifest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use orchestra_fs::shell_words;
+
     use super::*;
 
     #[test]
@@ -351,8 +346,8 @@ mod tests {
                 &line.split(' ').collect::<Vec<_>>()[..],
                 &["sh", "-c", line],
             ] {
-                let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-                let found = of(&tokens(&words)).into_iter().map(|member| member.name);
+                let words: Vec<&str> = words.iter().flat_map(|word| shell_words(word)).collect();
+                let found = of(&words).into_iter().map(|member| member.name);
                 assert_eq!(found.collect::<Vec<_>>(), names, "{line}");
             }
         }

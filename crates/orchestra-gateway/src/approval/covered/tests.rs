@@ -1,5 +1,7 @@
 //! Tests of the files that an approval covers.
 
+mod loaded;
+
 #[cfg(target_os = "linux")]
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 use std::{
@@ -256,19 +258,25 @@ fn directory_that_exceeds_a_limit_after_the_approval_changes_the_server() {
     let workspace = Workspace::new();
     fs::create_dir(workspace.0.path().join("many")).unwrap();
     let servers = [
-        json!({"command": "java", "args": ["-cp", "many", "x"]}),
-        json!({"command": "run-parts", "args": ["many"]}),
-        json!({"command": "dotnet", "args": ["run"], "cwd": "many"}),
+        (
+            json!({"command": "java", "args": ["-cp", "many", "x"]}),
+            "many",
+        ),
+        (json!({"command": "run-parts", "args": ["many"]}), "many/**"),
+        (
+            json!({"command": "dotnet", "args": ["run"], "cwd": "many"}),
+            "many",
+        ),
     ];
     let before = servers
         .each_ref()
-        .map(|server| workspace.fingerprint(server));
+        .map(|(server, _)| workspace.fingerprint(server));
     for number in 0..=4_096 {
         workspace.write(&format!("many/{number}.class"), "");
     }
-    for (server, before) in servers.iter().zip(before) {
+    for ((server, name), before) in servers.iter().zip(before) {
         let changes = before.changes(&workspace.fingerprint(server));
-        assert_eq!(changes, ["the file many is new"], "{server}");
+        assert_eq!(changes, [format!("the file {name} is new")], "{server}");
     }
 }
 
@@ -301,7 +309,8 @@ fn code_behind_too_much_code_of_a_server_is_unclear() {
     let scope = Scope::new(workspace.0.path(), None, |_| None);
     for (effort, is_unclear) in [(MAX_CODE_EFFORT, false), (MAX_CODE_EFFORT + 1, true)] {
         let mut shared = SharedWork::default();
-        shared.code.insert("a".into(), (Code::None, effort));
+        let directory = (Loads::Code, "a".into());
+        shared.code.insert(directory, (Code::None, effort));
         let covered = Covered::of_one(&config, &scope, &mut shared);
         assert_eq!(covered.is_unclear(), is_unclear, "{effort}");
     }
@@ -762,16 +771,4 @@ fn search_for_members_during_a_build_is_complete() {
         is_done.store(true, Ordering::Relaxed);
         assert!(!is_unclear);
     });
-}
-
-#[test]
-fn files_of_the_directory_of_run_parts_are_covered() {
-    let files = [("hooks.d/a", "x")];
-    for line in [
-        &["run-parts", "hooks.d"][..],
-        &["sh", "-c", "run-parts --verbose hooks.d"],
-    ] {
-        let server = json!({"command": line[0], "args": line[1..]});
-        check_appears(&server, &files, "hooks.d/b");
-    }
 }

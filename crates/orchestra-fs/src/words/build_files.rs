@@ -1,0 +1,319 @@
+//! Names of package manifests, lock files and files of build tools, by the programs that read them.
+
+use std::{collections::BTreeSet, path::Path};
+
+/// Programs with the names of their files.
+type Tool = (&'static [&'static str], &'static [&'static str]);
+
+const NODE: &[&str] = &[
+    "package.json",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "pnpm-lock.yaml",
+    "pnpm-workspace.yaml",
+    ".pnpmfile.cjs",
+    "yarn.lock",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".npmrc",
+    "bun.lock",
+    "bun.lockb",
+    "bunfig.toml",
+    "deno.json",
+    "deno.jsonc",
+    "deno.lock",
+    "ecosystem.config.cjs",
+    "ecosystem.config.js",
+];
+
+const PYTHON: &[&str] = &[
+    "pyproject.toml",
+    "uv.lock",
+    "uv.toml",
+    "requirements.txt",
+    "poetry.lock",
+    "pdm.lock",
+    "Pipfile",
+    "Pipfile.lock",
+    "setup.py",
+    "setup.cfg",
+    "noxfile.py",
+    "tox.ini",
+];
+
+const RUST: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "build.rs",
+    ".cargo/config",
+    ".cargo/config.toml",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+];
+
+const GO: &[&str] = &["go.mod", "go.sum", "go.work", "go.work.sum"];
+
+/// Files of Node.js that decide what a package runner downloads, and from where.
+const NODE_SETTINGS: &[&str] = &[
+    ".npmrc",
+    ".pnpmfile.cjs",
+    ".yarnrc",
+    ".yarnrc.yml",
+    "bunfig.toml",
+];
+
+/// Tools that an unknown program may run: their files belong to it.
+const COMMON: &[Tool] = &[
+    (
+        &["bundle", "bundler"],
+        &[
+            "Gemfile",
+            "Gemfile.lock",
+            "gems.rb",
+            "gems.locked",
+            ".bundle/config",
+        ],
+    ),
+    (&["composer", "php"], &["composer.json", "composer.lock"]),
+    (
+        &["mvn", "mvnw"],
+        &[
+            "pom.xml",
+            ".mvn/extensions.xml",
+            ".mvn/jvm.config",
+            ".mvn/maven.config",
+            ".mvn/wrapper/maven-wrapper.jar",
+            ".mvn/wrapper/maven-wrapper.properties",
+        ],
+    ),
+    (
+        &["gradle", "gradlew"],
+        &[
+            "build.gradle",
+            "build.gradle.kts",
+            "settings.gradle",
+            "settings.gradle.kts",
+            "gradle.properties",
+            "gradle/wrapper/gradle-wrapper.jar",
+            "gradle/wrapper/gradle-wrapper.properties",
+            "buildSrc/build.gradle",
+            "buildSrc/build.gradle.kts",
+            "buildSrc/settings.gradle",
+            "buildSrc/settings.gradle.kts",
+        ],
+    ),
+    (
+        &["make", "gmake", "bmake"],
+        &["Makefile", "makefile", "GNUmakefile", "BSDmakefile"],
+    ),
+    (&["just"], &["justfile", "Justfile", ".justfile"]),
+    (
+        &["rake"],
+        &["Rakefile", "rakefile", "Rakefile.rb", "rakefile.rb"],
+    ),
+    (
+        &["task", "go-task"],
+        &[
+            "Taskfile.yml",
+            "Taskfile.yaml",
+            "taskfile.yml",
+            "taskfile.yaml",
+            "Taskfile.dist.yml",
+            "Taskfile.dist.yaml",
+        ],
+    ),
+    (
+        &["docker", "docker-compose", "podman", "podman-compose"],
+        &[
+            "Dockerfile",
+            "Containerfile",
+            "compose.yaml",
+            "compose.yml",
+            "compose.override.yaml",
+            "compose.override.yml",
+            "docker-compose.yaml",
+            "docker-compose.yml",
+            "docker-compose.override.yaml",
+            "docker-compose.override.yml",
+        ],
+    ),
+    (&["mix", "elixir", "iex"], &["mix.exs", "mix.lock"]),
+    (
+        &["nix", "nix-shell", "nix-build"],
+        &["flake.nix", "flake.lock", "default.nix", "shell.nix"],
+    ),
+    (&["swift"], &["Package.swift", "Package.resolved"]),
+    (&["clj", "clojure"], &["deps.edn"]),
+    (&["dart", "flutter"], &["pubspec.yaml", "pubspec.lock"]),
+    (&["zig"], &["build.zig", "build.zig.zon"]),
+    (&["mise"], &["mise.toml", ".mise.toml", ".tool-versions"]),
+    (&["direnv"], &[".envrc"]),
+];
+
+/// Tools whose files have names that other files may have as well, or that servers rarely run.
+const NAMED: &[Tool] = &[
+    (&["npm", "pnpm", "yarn", "bun"], &["binding.gyp"]),
+    (&["ninja", "samu"], &["build.ninja"]),
+    (
+        &["scons"],
+        &["SConstruct", "Sconstruct", "sconstruct", "SConstruct.py"],
+    ),
+    (
+        &["inv", "invoke"],
+        &[
+            "tasks.py",
+            "invoke.json",
+            "invoke.py",
+            "invoke.yaml",
+            "invoke.yml",
+        ],
+    ),
+    (&["fab"], &["fabfile.py", "tasks.py"]),
+    (&["doit"], &["dodo.py", "pyproject.toml", "doit.cfg"]),
+    (
+        &["pytest", "py.test"],
+        &[
+            "conftest.py",
+            "pytest.ini",
+            ".pytest.ini",
+            "pyproject.toml",
+            "tox.ini",
+            "setup.cfg",
+        ],
+    ),
+    (
+        &["bazel", "bazelisk"],
+        &[
+            "BUILD",
+            "BUILD.bazel",
+            "MODULE.bazel",
+            "WORKSPACE",
+            "WORKSPACE.bazel",
+            ".bazelrc",
+            ".bazelversion",
+            "tools/bazel",
+        ],
+    ),
+    (
+        &["sbt"],
+        &[
+            "build.sbt",
+            ".jvmopts",
+            ".sbtopts",
+            ".sbtrc",
+            "project/Build.scala",
+            "project/Dependencies.scala",
+            "project/build.properties",
+            "project/build.sbt",
+            "project/plugins.sbt",
+        ],
+    ),
+    (&["mill"], &["build.mill", "build.sc", ".mill-version"]),
+    (
+        &["meson"],
+        &["meson.build", "meson.options", "meson_options.txt"],
+    ),
+    (
+        &["cmake", "ctest"],
+        &[
+            "CMakeLists.txt",
+            "CMakePresets.json",
+            "CMakeUserPresets.json",
+            "CTestTestfile.cmake",
+        ],
+    ),
+    (&["ant"], &["build.xml"]),
+    (&["tox"], &["tox.ini"]),
+    (&["nox"], &["noxfile.py"]),
+    (&["Rscript", "R"], &[".Rprofile", ".Renviron", ".RData"]),
+    (
+        &["gulp"],
+        &["gulpfile.cjs", "gulpfile.js", "gulpfile.mjs", "gulpfile.ts"],
+    ),
+    (&["grunt"], &["Gruntfile.js", "Gruntfile.cjs"]),
+    (&["tilt"], &["Tiltfile"]),
+    (&["vagrant"], &["Vagrantfile"]),
+    (&["earthly"], &["Earthfile"]),
+    (&["lein"], &["project.clj", "profiles.clj"]),
+    (
+        &["stack", "cabal"],
+        &["stack.yaml", "cabal.project", "Setup.hs"],
+    ),
+    (&["dune"], &["dune-project", "dune", "dune-workspace"]),
+];
+
+/// Programs that take from the files of their language which code they run.
+const LANGUAGES: &[Tool] = &[
+    (&["npm", "pnpm", "yarn", "bun", "deno"], NODE),
+    (&["npx", "pnpx", "bunx"], NODE_SETTINGS),
+    (&["uv", "poetry", "pdm", "hatch", "tox", "nox"], PYTHON),
+    (&["uvx", "pipx"], &["uv.toml"]),
+    (&["cargo"], RUST),
+    (&["go"], GO),
+];
+
+/// Files that belong to projects of .NET, beside those with one of [`PROJECT_ENDS`].
+const PROJECT_FILES: [&str; 5] = [
+    "Directory.Build.props",
+    "Directory.Build.targets",
+    "Directory.Packages.props",
+    "global.json",
+    "nuget.config",
+];
+
+/// Ends of the names of projects of .NET.
+const PROJECT_ENDS: [&str; 5] = ["csproj", "fsproj", "sln", "slnx", "vbproj"];
+
+/// Returns whether a file belongs to projects of .NET, by its name.
+#[must_use]
+pub fn is_project(name: &Path) -> bool {
+    let has_end = name
+        .extension()
+        .is_some_and(|end| PROJECT_ENDS.iter().any(|one| end.eq_ignore_ascii_case(one)));
+    has_end
+        || PROJECT_FILES
+            .iter()
+            .any(|one| name.as_os_str().eq_ignore_ascii_case(one))
+}
+
+/// Names of the files that the programs among the words of a command line read to find what they run. Those of an unknown
+/// program are not among them.
+#[must_use]
+pub fn known_build_files(words: &[&str]) -> BTreeSet<&'static str> {
+    let tools = LANGUAGES.iter().chain(COMMON).chain(NAMED);
+    let tools = tools.filter(|(programs, _)| has_program(words, programs));
+    let mut names: BTreeSet<&str> = tools.flat_map(|(_, files)| *files).copied().collect();
+    // Without a script, `npm start` runs this file.
+    let starts = words.iter().any(|word| ["start", "restart"].contains(word));
+    if starts && has_program(words, &["npm", "pnpm", "yarn"]) {
+        names.insert("server.js");
+    }
+    names
+}
+
+/// Names of the files that belong to a program, the first of the words of a command line: those of its language where it
+/// is known, else all, and those of the build tools among the words.
+#[must_use]
+pub fn build_files(program: &str, words: &[&str]) -> BTreeSet<&'static str> {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let lists: &'static [&'static [&'static str]] = match name {
+        "node" | "npm" | "npx" | "pnpm" | "pnpx" | "yarn" | "bun" | "bunx" | "deno" | "tsx"
+        | "ts-node" => &[NODE],
+        "uv" | "uvx" | "pipx" | "poetry" | "pdm" | "python" | "python3" => &[PYTHON],
+        "cargo" => &[RUST],
+        "go" => &[GO],
+        _ => &[NODE, PYTHON, RUST, GO],
+    };
+    let mut names = known_build_files(words);
+    names.extend(lists.iter().copied().flatten());
+    if lists.len() > 1 {
+        names.extend(COMMON.iter().flat_map(|(_, files)| *files));
+    }
+    names
+}
+
+/// Returns whether words have one of some programs among them.
+fn has_program(words: &[&str], programs: &[&str]) -> bool {
+    let mut names = words.iter().filter_map(|word| word.rsplit('/').next());
+    names.any(|name| programs.contains(&name))
+}

@@ -1,0 +1,229 @@
+//! Tests of files that a server runs without naming them.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+
+/// Checks that a server is asked for again when a file of the workspace appears, and again when it changes.
+fn check_asks(server: &serde_json::Value, files: &[(&str, &str)], new: &str) {
+    let workspace = Workspace::new();
+    for (path, text) in files {
+        workspace.write(path, text);
+    }
+    for text in ["1", "2"] {
+        let before = workspace.fingerprint(server);
+        workspace.write(new, text);
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(workspace.0.path().join(new), mode).unwrap();
+        let after = workspace.fingerprint(server);
+        assert_ne!(before.as_str(), after.as_str(), "{server}: {new} {text}");
+    }
+}
+
+fn line(line: &str) -> serde_json::Value {
+    let words: Vec<&str> = line.split(' ').collect();
+    json!({"command": words[0], "args": words[1..]})
+}
+
+#[test]
+fn files_of_directories_that_run_are_covered() {
+    for (words, new) in [
+        ("run-parts hooks.d", "hooks.d/b"),
+        ("find d -type f -exec sh {} ;", "d/e/b"),
+        ("node --test d", "d/a.test.js"),
+        ("pytest d", "d/test_a.py"),
+    ] {
+        check_asks(&line(words), &[("d/a", "x"), ("hooks.d/a", "x")], new);
+        let shell = json!({"command": "sh", "args": ["-c", words]});
+        check_asks(&shell, &[("d/a", "x"), ("hooks.d/a", "x")], new);
+    }
+}
+
+#[test]
+fn files_that_take_the_place_of_a_module_are_covered() {
+    let files = [
+        ("srv.py", "x"),
+        ("pkg/__init__.py", "x"),
+        ("pkg/__main__.py", "x"),
+        ("lib/X.pm", "1;"),
+    ];
+    for (words, new) in [
+        ("python3 -m srv", "__pycache__/srv.cpython-311.pyc"),
+        ("python3 -m srv", "srv.abi3.so"),
+        (
+            "python3 -m srv",
+            "srv/__init__.cpython-311-x86_64-linux-gnu.so",
+        ),
+        ("python3 -m pkg", "pkg/__init__.abi3.so"),
+        ("python3 -m pkg", "pkg/__pycache__/__main__.cpython-312.pyc"),
+        ("python3 pkg", "pkg/__pycache__/__main__.cpython-312.pyc"),
+        (
+            "python3 -m pkg.sub",
+            "pkg/sub.cpython-311-x86_64-linux-gnu.so",
+        ),
+        ("perl -Ilib -MX", "lib/X.pmc"),
+    ] {
+        check_asks(&line(words), &files, new);
+    }
+    check_asks(
+        &json!({"command": "python3", "args": ["-c", "import srv"]}),
+        &files,
+        "srv.abi3.so",
+    );
+}
+
+#[test]
+fn bytecode_that_python_writes_for_a_module_does_not_change_the_server() {
+    let workspace = Workspace::new();
+    workspace.write("srv.py", "x");
+    let server = line("python3 -m srv");
+    let before = workspace.fingerprint(&server);
+    // Magic number, no flags, time and size of the source.
+    let compiled = "\u{b}\r\r\n\0\0\0\0\u{1}\u{2}\u{3}\u{4}\u{1}\0\0\0x";
+    workspace.write("__pycache__/srv.cpython-311.pyc", compiled);
+    workspace.write("__pycache__/other.cpython-311.pyc", "x");
+    assert_eq!(workspace.fingerprint(&server), before);
+}
+
+#[test]
+fn code_of_a_module_of_go_is_covered() {
+    let files = [
+        ("go.mod", "module ex.com/m\n"),
+        ("cmd/x/main.go", "package main"),
+    ];
+    for words in [
+        "go run ex.com/m/cmd/x",
+        "go run ./cmd/...",
+        "go run ./cmd/x",
+        "go tool x",
+        "sh -c cd#cmd&&go#run#ex.com/m/cmd/x",
+    ] {
+        let words: Vec<String> = words
+            .split(' ')
+            .map(|word| word.replace('#', " "))
+            .collect();
+        let server = json!({"command": words[0], "args": words[1..]});
+        check_asks(&server, &files, "cmd/x/other.go");
+    }
+    let below = json!({"command": "go", "args": ["run", "ex.com/m/cmd/x"], "cwd": "cmd"});
+    check_asks(&below, &files, "internal/y.go");
+}
+
+#[test]
+fn files_that_the_manifest_of_the_package_itself_names_are_covered() {
+    let manifest = r##"{"name": "@a/me", "exports": {"./x": "./x.js", "./y/*": "./d/*.js"},
+        "imports": {"#a/*": "./d/*.js"}, "directories": {"bin": "b"}}"##;
+    for (words, new) in [
+        ("node -r @a/me/x s.js", "x.js"),
+        ("node --import=@a/me/y/z s.js", "d/z.js"),
+        ("node --import #a/x s.js", "d/x.js"),
+        ("npx x", "b/x"),
+    ] {
+        check_asks(
+            &line(words),
+            &[("package.json", manifest), ("b/y", ""), ("d/y", "")],
+            new,
+        );
+    }
+    let whole = r#"{"name": "me", "exports": {"import": "./x.js"}}"#;
+    check_asks(
+        &line("node --import me s.js"),
+        &[("package.json", whole)],
+        "x.js",
+    );
+}
+
+#[test]
+fn programs_in_directories_of_path_are_covered_when_they_appear() {
+    let env = json!({"PATH": "${workspaceFolder}/bin:/usr/bin", "GIT_EXEC_PATH": "g"});
+    for (words, new) in [
+        ("./run", "bin/node"),
+        ("npx -y x", "bin/node"),
+        ("npm start", "bin/node"),
+        ("git x", "g/git-x"),
+    ] {
+        let mut server = line(words);
+        server["env"] = env.clone();
+        for files in [
+            &[("run", "#!/usr/bin/env node\n")][..],
+            &[("bin/z", ""), ("g/z", "")],
+        ] {
+            check_asks(&server, files, new);
+        }
+    }
+    let shell = json!({"command": "sh", "args": ["-c", "PATH=bin:$PATH npx x"]});
+    check_asks(&shell, &[], "bin/node");
+    let workspace = Workspace::new();
+    workspace.write("bin/notes", "1");
+    let mut server = line("npx x");
+    server["env"] = env;
+    let before = workspace.fingerprint(&server);
+    workspace.write("bin/notes", "2");
+    assert_eq!(workspace.fingerprint(&server), before, "it is no program");
+}
+
+#[test]
+fn libraries_in_directories_of_a_variable_are_covered_when_they_appear() {
+    let mut server = line("server");
+    server["env"] = json!({"LD_LIBRARY_PATH": "lib:", "GIT_TEMPLATE_DIR": "t"});
+    for new in ["lib/libc.so.6", "libc.so.6", "t/hooks/post-checkout"] {
+        check_asks(&server, &[("lib/notes", ""), ("t/notes", "")], new);
+    }
+}
+
+#[test]
+fn startup_files_of_a_home_in_the_workspace_are_covered_and_unclear() {
+    let mut server = json!({"command": "bash", "args": ["-lc", "true"]});
+    server["env"] = json!({"HOME": "${workspaceFolder}"});
+    check_asks(&server, &[], ".bash_profile");
+    let workspace = Workspace::new();
+    assert!(workspace.covered(&server).is_unclear());
+    server["env"] = json!({"HOME": "/home/ann"});
+    assert!(!workspace.covered(&server).is_unclear());
+}
+
+#[test]
+fn file_below_a_directory_of_cdpath_is_covered() {
+    let server = json!({"command": "bash", "args": ["-c", "cd y && ./x"], "env": {"CDPATH": "d"}});
+    check_asks(&server, &[("d/y/z", "")], "d/y/x");
+}
+
+#[test]
+fn files_of_build_tools_are_covered_for_these_tools() {
+    for (words, new) in [
+        ("ninja", "build.ninja"),
+        ("scons", "SConstruct"),
+        ("invoke -l", "tasks.py"),
+        ("doit list", "dodo.py"),
+        ("python3 -m pytest d", "conftest.py"),
+        ("npm start", "server.js"),
+        ("bazel run x", "MODULE.bazel"),
+        ("sbt run", "project/plugins.sbt"),
+        ("cmake -P x", "CMakeLists.txt"),
+        ("meson compile", "meson.build"),
+        ("rake", "rakefile.rb"),
+        ("docker compose up", "docker-compose.override.yml"),
+        ("./mvnw exec:java", ".mvn/jvm.config"),
+        ("bundle exec x", "gems.rb"),
+        ("gradle run", "buildSrc/build.gradle.kts"),
+        ("gradle run", "buildSrc/src/main/kotlin/x.kt"),
+    ] {
+        check_asks(
+            &line(words),
+            &[("buildSrc/src/x", ""), ("project/x", "")],
+            new,
+        );
+    }
+    let workspace = Workspace::new();
+    for path in ["server.js", "tasks.py", "conftest.py", "build.ninja"] {
+        workspace.write(path, "x");
+    }
+    for words in [
+        "npx -y thing",
+        "uvx thing",
+        "python3 -m thing",
+        "node dist/index.js",
+    ] {
+        assert_eq!(workspace.files(&line(words)), [""; 0], "{words}");
+    }
+}

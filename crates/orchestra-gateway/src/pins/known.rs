@@ -98,7 +98,7 @@ pub(super) struct OnDisk {
     pinned: BTreeMap<String, Box<RawValue>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lost: bool,
-    /// Whether the pins cover every member of a tool.
+    /// Set if the pins cover every member of a tool.
     #[serde(default)]
     whole: bool,
 }

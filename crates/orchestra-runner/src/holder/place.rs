@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directory_of_another_user_is_refused_with_variables_that_name_others() {
+    fn directory_of_another_user_is_refused_with_the_variables_to_set() {
         if !rustix::process::geteuid().is_root() {
             assert!(
                 std::env::var_os("CI").is_none(),

@@ -116,7 +116,7 @@ impl Callback {
     }
 
     /// Waits for the browser that comes back, and returns the code. Other requests are refused. Connections are read
-    /// concurrently, so that one that sends nothing delays no other.
+    /// concurrently, so that a silent connection delays no other.
     ///
     /// # Errors
     /// When nobody comes in time, the sign-in was refused, or another server sent them.

@@ -96,7 +96,7 @@ impl Tree {
             let mut names = ["go.mod", "go.work"].iter();
             names.any(|name| self.find(directory, Path::new(name)).is_some())
         };
-        let above = below.ancestors().filter(|above| has_file(*above)).last();
+        let above = below.ancestors().filter(|above| has_file(above)).last();
         Some(above.map_or_else(|| below.clone(), Path::to_owned))
     }
 

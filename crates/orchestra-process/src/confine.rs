@@ -102,12 +102,6 @@ pub(crate) fn confine(
     let private: Vec<PathBuf> = private.flat_map(real).collect();
     let writable = granted.write.iter().map(|opened| opened.path.clone());
     let writable: Vec<PathBuf> = writable.collect();
-    if writable.iter().any(|path| path.parent().is_none()) {
-        return Err(failed(
-            "a sandbox in which `/` may be written protects nothing; name the directories that the command needs"
-                .to_owned(),
-        ));
-    }
     let no_capabilities = |error: Errno| failed(format!("capabilities: {error}"));
     // A user namespace brings others, which are of no use outside of it.
     let ours = capabilities(None).map_err(no_capabilities)?;

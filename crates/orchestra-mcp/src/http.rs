@@ -50,7 +50,7 @@ pub use access::{
 use budget::Budget;
 pub use intake::{BodyError, Intake};
 pub use orchestra_process::PeerUser;
-pub use serve::{Limits, Listeners, Tls, TlsError, serve, serve_tls};
+pub use serve::{Limits, Listeners, OverTls, Tls, TlsError, serve, serve_tls};
 use sessions::Sessions;
 use shares::Shares;
 pub use shares::{StreamLimits, StreamShare, TooManyStreams};

@@ -17,6 +17,7 @@ use orchestra_mcp::{
     http::{HttpFace, HttpOptions, Identity, Refused, StreamShare, TooManyStreams},
 };
 use serde_json::Value;
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     dashboard::{self, Feed, Source},
@@ -89,15 +90,13 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
     });
     let has_dashboard = site.feed.is_some();
     let (rest, health) = (rest::routes().merge(servers::routes()), health::routes());
-    let (rest, health) = match has_dashboard {
-        true => (
-            rest.merge(dashboard::routes()),
-            health.merge(dashboard::login_routes()),
-        ),
-        false => (rest, health),
+    let (rest, login) = match has_dashboard {
+        true => (rest.merge(dashboard::routes()), dashboard::login_routes()),
+        false => (rest, OpenApiRouter::default()),
     };
     let (rest, document) = openapi::described(rest);
     let (health, document) = openapi::with_public(document, health);
+    let (login, document) = openapi::with_public(document, login);
     let tokens = if face.options().access.asks_who_calls() {
         Tokens::Needed
     } else {
@@ -114,11 +113,14 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
     let api = access
         .guard(api)
         .layer(middleware::map_response(refusal::told));
-    let health = health
-        .method_not_allowed_fallback(not_allowed)
-        .with_state(Arc::clone(&site));
-    let health = access
-        .guard_public(health)
+    let open = |routes: Router<Arc<Site>>| -> Router {
+        let routes = routes.method_not_allowed_fallback(not_allowed);
+        routes.with_state(Arc::clone(&site))
+    };
+    let health = access.guard_health(open(health));
+    let login = access.guard_public(open(login));
+    let public = health
+        .merge(login)
         .layer(middleware::map_response(refusal::told));
     let shown = has_dashboard.then(|| Arc::clone(&site));
     let nowhere = move |OriginalUri(whole): OriginalUri, request: Request| {
@@ -130,7 +132,7 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
     };
     let mcp = access.guard(face.routes().fallback(nowhere));
     let metadata = access.metadata_routes();
-    let whole = mcp.merge(api).merge(health).merge(metadata);
+    let whole = mcp.merge(api).merge(public).merge(metadata);
     if !has_dashboard {
         return whole;
     }

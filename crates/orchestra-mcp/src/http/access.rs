@@ -14,6 +14,7 @@ mod metadata;
 mod names;
 mod oauth;
 mod peer;
+mod proof;
 mod rate;
 mod token;
 
@@ -36,6 +37,7 @@ pub use oauth::{
     ServiceUrl, Subject, TrustedIssuer,
 };
 use peer::Peer;
+use proof::Proof;
 use rate::Buckets;
 pub use rate::Rate;
 pub use token::{Token, TokenError};
@@ -146,12 +148,21 @@ pub struct UnguardedAddress(pub SocketAddr);
 enum Asks {
     Token,
     Nothing,
+    /// As [`Self::Nothing`], without a limit on the number of requests.
+    NothingEver,
+}
+
+impl Asks {
+    const fn is_public(self) -> bool {
+        matches!(self, Self::Nothing | Self::NothingEver)
+    }
 }
 
 /// What becomes of a request at a gate.
 enum Admission {
-    /// It goes on; a page of this origin, if there is one, may read the answer.
-    LetIn(Option<HeaderValue>),
+    /// It goes on; a page of this origin, if there is one, may read the answer. A stream in the
+    /// answer ends with the proof.
+    LetIn(Option<HeaderValue>, Proof),
     /// It goes on if its token is good, which is still to be seen.
     Waits(Unseen, Option<HeaderValue>),
     Answered(Box<Response>),
@@ -199,10 +210,14 @@ impl Access {
     /// (rate) or 503 (the keys of a token's issuer cannot be had), in the form of a JSON-RPC error
     /// without id.
     ///
-    /// The peer is taken from two extensions of the request, which [`serve`](super::serve) sets:
+    /// The peer is taken from extensions of the request, which [`serve`](super::serve) sets:
     /// its address from [`ConnectInfo`](axum::extract::ConnectInfo) and its user from
     /// [`PeerUser`](super::PeerUser). Without an address, all callers without a token count as one;
-    /// without a user, a token is needed.
+    /// without a user, a token is needed. [`OverTls`](super::OverTls) marks requests that came over
+    /// TLS: cookies are then `Secure`, and pages of `https` are the own ones, in place of `http`.
+    ///
+    /// A body of unknown length, such as an event stream, ends when the login or the token ends that
+    /// admitted its request.
     pub fn guard<S>(&self, routes: Router<S>) -> Router<S>
     where
         S: Clone + Send + Sync + 'static,
@@ -217,6 +232,15 @@ impl Access {
         S: Clone + Send + Sync + 'static,
     {
         self.layered(routes, Asks::Nothing)
+    }
+
+    /// As [`Self::guard_public`], for routes that report whether the program works: the number of
+    /// requests is not limited, since a monitor must not depend on other programs of its user.
+    pub fn guard_health<S>(&self, routes: Router<S>) -> Router<S>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        self.layered(routes, Asks::NothingEver)
     }
 
     /// Where OAuth is asked for, the routes that say who gives out tokens (RFC 9728). No guard may
@@ -246,7 +270,8 @@ impl Access {
     /// Logs a browser in that shows this token, one of [`AccessRules::tokens`] or
     /// [`AccessRules::own_token`]: the value of `Set-Cookie`. Requests with the cookie are let in as
     /// those with the token are, for 30 days, until [`Self::log_out`], or until the token is no longer
-    /// one. A cookie is valid only for the user of the peer that logged in. `None` when the system has no secret to give.
+    /// one. A cookie is valid only for the user of the peer that logged in,
+    /// and either behind a proxy or not, as its login was. `None` when the system has no secret to give.
     ///
     /// # Errors
     /// When it is another token, or the peer of the request has tried too many.
@@ -263,7 +288,11 @@ impl Access {
             return Err(LoginError::TooMany { wait });
         }
         match token::holder(tokens, token.trim().as_bytes()) {
-            Some(holder) => Ok(Logins::begin(headers, peer.user, &tokens[holder])),
+            Some(holder) => Ok(Logins::begin(
+                headers,
+                peer.session(headers),
+                &tokens[holder],
+            )),
             None => {
                 // The next attempt has to wait.
                 let _ = failures.charge(key);
@@ -275,17 +304,17 @@ impl Access {
     /// Returns whether a request has a cookie that is let in.
     #[must_use]
     pub fn has_cookie(&self, headers: &HeaderMap, extensions: &Extensions) -> bool {
-        let user = Peer::of(extensions).user;
-        let holder = self.0.logins.holder(headers, user, self.tokens());
-        holder.is_some()
+        let session = Peer::of(extensions).session(headers);
+        let login = self.0.logins.find(headers, session, self.tokens());
+        login.is_some()
     }
 
     /// Ends the login of a browser: its cookie is let in no longer. The value of `Set-Cookie` that
     /// removes the cookie.
     #[must_use]
     pub fn log_out(&self, headers: &HeaderMap, extensions: &Extensions) -> Option<HeaderValue> {
-        let user = Peer::of(extensions).user;
-        self.0.logins.end(headers, user, self.tokens())
+        let session = Peer::of(extensions).session(headers);
+        self.0.logins.end(headers, session, self.tokens())
     }
 
     /// The tokens that callers may show.
@@ -308,8 +337,7 @@ impl Access {
     fn has_admitted(&self, request: &Request, asks: Asks) -> bool {
         let admitted = request.extensions().get::<Admitted>();
         admitted.is_some_and(|admitted| {
-            Arc::ptr_eq(&admitted.by.0, &self.0)
-                && (admitted.asked == asks || asks == Asks::Nothing)
+            Arc::ptr_eq(&admitted.by.0, &self.0) && (admitted.asked == asks || asks.is_public())
         })
     }
 
@@ -327,8 +355,8 @@ impl Access {
             return Admission::refused(reason);
         }
         let (method, headers) = (request.method(), request.headers());
-        let checked = names::check_site(method, headers, asks == Asks::Nothing)
-            .and_then(|()| names::check_origin(headers, request.uri(), rules));
+        let checked = names::check_site(method, headers, asks.is_public())
+            .and_then(|()| names::check_origin(headers, request.uri(), peer, rules));
         let page = match checked {
             Ok(page) => page,
             Err(reason) => {
@@ -350,9 +378,9 @@ impl Access {
                 Admission::Answered(refused)
             }
             Err(Unproven::Unseen(unseen)) => Admission::Waits(unseen, page),
-            Ok(identity) => {
+            Ok((identity, proof)) => {
                 self.let_in(request, asks, identity);
-                Admission::LetIn(page)
+                Admission::LetIn(page, proof)
             }
         }
     }
@@ -365,24 +393,39 @@ impl Access {
     }
 
     /// Who makes the request, or why that is not known.
-    fn identify(&self, headers: &HeaderMap, peer: Peer, asks: Asks) -> Result<Identity, Unproven> {
+    fn identify(
+        &self,
+        headers: &HeaderMap,
+        peer: Peer,
+        asks: Asks,
+    ) -> Result<(Identity, Proof), Unproven> {
         let rules = &self.0.rules;
         let asks_who_calls = self.asks_who_calls();
+        if asks == Asks::NothingEver {
+            return Ok((Identity::Anyone, Proof::Lasting));
+        }
         if asks == Asks::Nothing || !asks_who_calls && peer.is_own_user(headers) {
             self.charge(rate::Key::of_peer(peer))?;
-            return Ok(Identity::Anyone);
+            return Ok((Identity::Anyone, Proof::Lasting));
         }
         let shown = token::shown(headers);
-        let holder = match shown {
-            Some(shown) => token::holder(self.tokens(), shown),
-            None => self.0.logins.holder(headers, peer.user, self.tokens()),
+        let proven = match shown {
+            Some(shown) => {
+                token::holder(self.tokens(), shown).map(|holder| (holder, Proof::Lasting))
+            }
+            None => {
+                let session = peer.session(headers);
+                let login = self.0.logins.find(headers, session, self.tokens());
+                login.map(|login| (login.holder, Proof::Login(login.lasting())))
+            }
         };
-        if let Some(holder) = holder {
+        if let Some((holder, proof)) = proven {
             self.charge(rate::Key::Holder(holder))?;
-            return Ok(match asks_who_calls {
+            let identity = match asks_who_calls {
                 true => Identity::Token(holder),
                 false => Identity::Anyone,
-            });
+            };
+            return Ok((identity, proof));
         }
         let (Some(oauth), Some(shown)) = (&rules.oauth, shown) else {
             let peer = rate::Key::of_peer(peer);
@@ -400,7 +443,7 @@ impl Access {
             return Err(Box::new(refused).into());
         };
         if let Some(subject) = oauth.known(shown) {
-            return Ok(self.count(subject)?);
+            return Ok((self.count(subject)?, Proof::Issued(shown.to_vec())));
         }
         // Looking at a token costs something, whoever made it.
         self.charge(rate::Key::of_peer(peer))?;
@@ -411,8 +454,9 @@ impl Access {
     }
 
     /// Who shows a token that was not seen before, or the answer that refuses it.
-    async fn look_at(&self, unseen: Unseen) -> Result<Identity, Box<Response>> {
-        self.count(unseen.oauth.verify(&unseen.token).await?)
+    async fn look_at(&self, unseen: Unseen) -> Result<(Identity, Proof), Box<Response>> {
+        let identity = self.count(unseen.oauth.verify(&unseen.token).await?)?;
+        Ok((identity, Proof::Issued(unseen.token)))
     }
 
     fn count(&self, subject: Subject) -> Result<Identity, Box<Response>> {
@@ -491,287 +535,4 @@ fn whole_seconds(wait: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::num::NonZeroU32;
-
-    use axum::{body::Body, extract::ConnectInfo, routing::get};
-    use hyper::service::Service as _;
-    use hyper_util::service::TowerToHyperService;
-
-    use super::*;
-    use crate::http::PeerUser;
-
-    /// Routes that say who calls; requests come from a peer and may show a token.
-    struct Door(TowerToHyperService<Router>);
-
-    impl Door {
-        fn new(routes: Router) -> Self {
-            Self(TowerToHyperService::new(routes))
-        }
-
-        async fn status(&self, path: &str, peer: &str, token: Option<&str>) -> StatusCode {
-            let token = token.map(|token| format!("Bearer {token}"));
-            let token = token.iter().map(|token| ("authorization", token.as_str()));
-            let headers: Vec<_> = token.collect();
-            self.answer(path, (peer, Some(PeerUser::Same)), &headers)
-                .await
-        }
-
-        async fn answer(
-            &self,
-            path: &str,
-            (address, user): (&str, Option<PeerUser>),
-            headers: &[(&str, &str)],
-        ) -> StatusCode {
-            let mut request = Request::builder()
-                .uri(path)
-                .header(header::HOST, "localhost");
-            for (name, value) in headers {
-                request = request.header(*name, *value);
-            }
-            let mut request = request.body(Body::empty()).unwrap();
-            let address = SocketAddr::new(address.parse().unwrap(), 1);
-            let extensions = request.extensions_mut();
-            extensions.insert(ConnectInfo(address));
-            user.map(|user| extensions.insert(user));
-            self.0.call(request).await.unwrap().status()
-        }
-    }
-
-    const TOKEN: &str = "0123456789abcdef";
-
-    fn access(tokens: &[&str], burst: u32) -> Access {
-        Access::new(AccessRules {
-            tokens: tokens.iter().map(|token| token.parse().unwrap()).collect(),
-            rate: Some(Rate {
-                per_second: NonZeroU32::MIN,
-                burst: NonZeroU32::new(burst).unwrap(),
-            }),
-            ..AccessRules::default()
-        })
-    }
-
-    fn routes(paths: &[&str]) -> Router {
-        paths.iter().fold(Router::new(), |routes, path| {
-            routes.route(path, get(async || ""))
-        })
-    }
-
-    #[tokio::test]
-    async fn without_a_token_only_this_machine_is_let_in() {
-        let door = Door::new(Access::default().guard(routes(&["/"])));
-        for (peer, status) in [
-            ("127.0.0.1", StatusCode::OK),
-            ("::1", StatusCode::OK),
-            ("::ffff:127.0.0.1", StatusCode::OK),
-            ("10.0.0.1", StatusCode::FORBIDDEN),
-            ("::ffff:10.0.0.1", StatusCode::FORBIDDEN),
-        ] {
-            assert_eq!(door.status("/", peer, None).await, status, "{peer}");
-        }
-        let door = Door::new(access(&[TOKEN], 9).guard(routes(&["/"])));
-        assert_eq!(door.status("/", "10.0.0.1", Some(TOKEN)).await, 200);
-        assert_eq!(door.status("/", "10.0.0.1", None).await, 401);
-    }
-
-    #[tokio::test]
-    async fn another_user_and_an_unknown_one_need_the_own_token() {
-        let rules = AccessRules {
-            own_token: Some(TOKEN.parse().unwrap()),
-            ..AccessRules::default()
-        };
-        let door = Door::new(Access::new(rules).guard(routes(&["/"])));
-        let held = format!("Bearer {TOKEN}");
-        let users = [Some(PeerUser::Other(0)), Some(PeerUser::Unknown), None];
-        for user in users {
-            for peer in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
-                let from = (peer, user);
-                assert_eq!(door.answer("/", from, &[]).await, 401, "{from:?}");
-                let wrong = [("authorization", "Bearer 0123456789abcdeF")];
-                assert_eq!(door.answer("/", from, &wrong).await, 401, "{from:?}");
-                let right = [("authorization", held.as_str())];
-                assert_eq!(door.answer("/", from, &right).await, 200, "{from:?}");
-            }
-        }
-        let far = ("10.0.0.1", Some(PeerUser::Same));
-        assert_eq!(door.answer("/", far, &[]).await, 403);
-    }
-
-    #[tokio::test]
-    async fn forwarded_request_needs_the_own_token() {
-        let rules = AccessRules {
-            own_token: Some(TOKEN.parse().unwrap()),
-            ..AccessRules::default()
-        };
-        let door = Door::new(Access::new(rules).guard(routes(&["/"])));
-        let same = ("127.0.0.1", Some(PeerUser::Same));
-        let held = format!("Bearer {TOKEN}");
-        for header in [
-            ("Forwarded", "for=192.0.2.1"),
-            ("X-Forwarded-For", "192.0.2.1"),
-            ("X-Forwarded-Proto", "https"),
-            ("Via", "1.1 proxy"),
-            ("X-Real-IP", "192.0.2.1"),
-            ("CF-Connecting-IP", "192.0.2.1"),
-            ("X-Envoy-External-Address", "192.0.2.1"),
-            ("Tailscale-User-Login", "ann@example.com"),
-            ("X-Amzn-Trace-Id", "Root=1-2-3"),
-            ("Fly-Client-IP", "192.0.2.1"),
-        ] {
-            assert_eq!(door.answer("/", same, &[header]).await, 401, "{header:?}");
-            let right = [header, ("authorization", held.as_str())];
-            assert_eq!(door.answer("/", same, &right).await, 200, "{header:?}");
-        }
-        assert_eq!(door.answer("/", same, &[("X-Other", "1")]).await, 200);
-    }
-
-    #[tokio::test]
-    async fn own_token_is_none_of_a_program_that_has_tokens() {
-        let rules = AccessRules {
-            tokens: vec![TOKEN.parse().unwrap()],
-            own_token: Some("fedcba9876543210".parse().unwrap()),
-            ..AccessRules::default()
-        };
-        let door = Door::new(Access::new(rules).guard(routes(&["/"])));
-        let own = door.status("/", "127.0.0.1", Some("fedcba9876543210"));
-        assert_eq!(own.await, 401);
-        assert_eq!(door.status("/", "127.0.0.1", Some(TOKEN)).await, 200);
-    }
-
-    #[tokio::test]
-    async fn a_request_is_counted_once_however_many_guards_it_passes() {
-        let access = access(&[TOKEN], 2);
-        let inner = access.guard(routes(&["/in"]));
-        let public = access.guard_public(routes(&["/health"]));
-        let door = Door::new(access.guard(inner).merge(public));
-        let peer = "127.0.0.1";
-        for expected in [200, 200, 429] {
-            assert_eq!(door.status("/in", peer, Some(TOKEN)).await, expected);
-        }
-        assert_eq!(door.status("/health", peer, None).await, 200);
-    }
-
-    #[tokio::test]
-    async fn whoever_passed_a_public_guard_is_still_asked_for_a_token() {
-        let access = access(&[TOKEN], 9);
-        let routes = access.guard(routes(&["/in"]));
-        let door = Door::new(access.guard_public(routes));
-        assert_eq!(door.status("/in", "127.0.0.1", None).await, 401);
-        assert_eq!(door.status("/in", "127.0.0.1", Some(TOKEN)).await, 200);
-    }
-
-    #[tokio::test]
-    async fn guessing_is_counted_by_where_it_comes_from() {
-        let door = Door::new(access(&[TOKEN], 2).guard(routes(&["/"])));
-        let (here, there) = ("10.0.0.1", "10.0.0.2");
-        for (guess, expected) in [(Some("wrong"), 401), (None, 401), (Some("wrong"), 429)] {
-            assert_eq!(door.status("/", here, guess).await, expected);
-        }
-        assert_eq!(door.status("/", there, Some("wrong")).await, 401);
-        assert_eq!(
-            door.status("/", here, Some(TOKEN)).await,
-            200,
-            "the holder is another"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_refusal_that_leaves_a_body_unread_says_that_the_connection_ends() {
-        let door = Door::new(access(&[TOKEN], 1).guard(routes(&["/"])));
-        let mut ended = Vec::new();
-        for (host, body) in [
-            ("localhost", "{}"),
-            ("localhost", "{}"),
-            ("evil.example", "{}"),
-            ("localhost", ""),
-        ] {
-            let request = Request::builder().uri("/").header(header::HOST, host);
-            let request = request.body(Body::from(body)).unwrap();
-            let response = door.0.call(request).await.unwrap();
-            let ends = response.headers().get(header::CONNECTION);
-            ended.push((
-                response.status().as_u16(),
-                ends.is_some_and(|ends| ends == "close"),
-            ));
-        }
-        assert_eq!(ended, [(401, true), (429, true), (403, true), (429, false)]);
-    }
-
-    #[tokio::test]
-    async fn failed_attempts_are_limited_for_each_peer() {
-        let access = Access::new(AccessRules {
-            tokens: vec![TOKEN.parse().unwrap()],
-            ..AccessRules::default()
-        });
-        let from = |address: &str, user| {
-            let mut extensions = Extensions::new();
-            let address = SocketAddr::new(address.parse().unwrap(), 1);
-            extensions.insert(ConnectInfo(address));
-            extensions.insert(user);
-            extensions
-        };
-        let log_in = |extensions: &Extensions, token| {
-            access
-                .log_in(&HeaderMap::new(), extensions, token)
-                .map(|set| set.is_some())
-        };
-        let guesser = from("127.0.0.1", PeerUser::Other(7));
-        let guesses = (0..1_000).map(|_| log_in(&guesser, "fedcba9876543210"));
-        let wrong = guesses.take_while(|guess| *guess == Err(LoginError::Wrong));
-        assert!((10..100).contains(&wrong.count()));
-        // It is not even looked at.
-        assert!(matches!(
-            log_in(&guesser, TOKEN),
-            Err(LoginError::TooMany { .. })
-        ));
-        for other in [
-            from("127.0.0.1", PeerUser::Same),
-            from("127.0.0.1", PeerUser::Other(8)),
-            from("10.0.0.1", PeerUser::Unknown),
-        ] {
-            assert_eq!(log_in(&other, TOKEN), Ok(true));
-        }
-        // Guesses in headers count as well; the holder of a token is refused nothing.
-        let door = Door::new(access.guard(routes(&["/"])));
-        let far = ("10.0.0.1", Some(PeerUser::Unknown));
-        let guess = [("authorization", "Bearer fedcba9876543210")];
-        let mut statuses = Vec::new();
-        while statuses.last() != Some(&StatusCode::TOO_MANY_REQUESTS) {
-            statuses.push(door.answer("/", far, &guess).await);
-            assert!(statuses.len() < 1_000);
-        }
-        assert!(statuses[..10].iter().all(|status| *status == 401));
-        let held = format!("Bearer {TOKEN}");
-        assert_eq!(
-            door.answer("/", far, &[("authorization", &held)]).await,
-            200
-        );
-    }
-
-    #[test]
-    fn an_address_that_others_can_reach_needs_a_token() {
-        let token: Token = "0123456789abcdef".parse().unwrap();
-        let guarded = Access::new(AccessRules {
-            tokens: vec![token],
-            ..AccessRules::default()
-        });
-        for address in ["127.0.0.1:0", "[::1]:7420", "127.9.9.9:1"] {
-            let address = address.parse().unwrap();
-            assert!(Access::default().check_address(address).is_ok());
-        }
-        for address in ["0.0.0.0:7420", "[::]:7420", "192.168.0.1:80"] {
-            let address = address.parse().unwrap();
-            assert!(Access::default().check_address(address).is_err());
-            assert!(guarded.check_address(address).is_ok());
-        }
-    }
-
-    #[test]
-    fn a_token_is_never_shown() {
-        let access = Access::new(AccessRules {
-            tokens: vec!["0123456789abcdef".parse().unwrap()],
-            ..AccessRules::default()
-        });
-        assert!(!format!("{access:?}").contains("0123456789abcdef"));
-    }
-}
+mod tests;

@@ -75,8 +75,8 @@ pub struct Limits {
     /// Maximum number of connections served at once. For one more, the connection that has been idle for longest is
     /// closed. Where none is idle, only requests for the health of the program are answered.
     pub connections: usize,
-    /// Maximum number of connections of one peer, which is another machine or another user of this one; more
-    /// are closed at once.
+    /// Maximum number of connections of one peer, which is another machine or another user of this one. A few more
+    /// are accepted, on which only requests for the health of the program are answered.
     pub of_one_peer: usize,
     /// How long the head of a request may take to arrive, and a connection may be idle.
     pub head_time: Duration,
@@ -99,6 +99,10 @@ impl Default for Limits {
     }
 }
 
+/// Extension of requests that came over TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverTls;
+
 /// Serves until `stop` turns true, then lets the requests that run finish. Requests carry the
 /// address of their peer as [`ConnectInfo`], and its user as [`PeerUser`].
 pub async fn serve(
@@ -110,7 +114,7 @@ pub async fn serve(
     serve_over(listeners.into(), None, app, stop, limits).await;
 }
 
-/// As [`serve`], over TLS. A client whose greeting takes longer than the head of a request may is
+/// As [`serve`], over TLS, which [`OverTls`] marks. A client whose greeting takes longer than the head of a request may is
 /// given up.
 pub async fn serve_tls(
     listeners: impl Into<Listeners>,
@@ -146,10 +150,13 @@ async fn serve_over(
             Ok((stream, address)) => {
                 let user = users.find(&stream, address);
                 let peer = Peer { address, user };
-                let Some(place) = open.open(peer) else {
-                    if let Some(count) = refused.count(Instant::now()) {
-                        tracing::warn!(%address, count, "connection closed: too many are open");
-                    }
+                let place = open.open(peer);
+                if place.as_ref().is_none_or(Place::is_beyond_share)
+                    && let Some(count) = refused.count(Instant::now())
+                {
+                    tracing::warn!(%address, count, "connection closed or left to health checks: too many are open");
+                }
+                let Some(place) = place else {
                     continue;
                 };
                 let place = Arc::new(place);
@@ -159,6 +166,7 @@ async fn serve_over(
                     let service = OfPeer {
                         service: TowerToHyperService::new(app),
                         peer,
+                        is_tls: tls.is_some(),
                         place: Arc::clone(&place),
                     };
                     let answers = async {
@@ -189,7 +197,10 @@ async fn serve_over(
     }
     drop(listeners);
     if let Some(count) = refused.rest() {
-        tracing::warn!(count, "more connections were closed: too many were open");
+        tracing::warn!(
+            count,
+            "more connections were closed or left to health checks: too many were open"
+        );
     }
     tokio::select! {
         () = graceful.shutdown() => {}
@@ -277,6 +288,7 @@ struct Peer {
 struct OfPeer {
     service: TowerToHyperService<Router>,
     peer: Peer,
+    is_tls: bool,
     place: Arc<Place>,
 }
 
@@ -295,6 +307,9 @@ impl Service<Request<Incoming>> for OfPeer {
         let extensions = request.extensions_mut();
         extensions.insert(ConnectInfo(self.peer.address));
         extensions.insert(self.peer.user);
+        if self.is_tls {
+            extensions.insert(OverTls);
+        }
         let answered = self.service.call(request);
         Box::pin(async move {
             let mut response = answered.await?;

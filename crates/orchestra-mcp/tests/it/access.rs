@@ -2,7 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use orchestra_mcp::http::{Access, AccessRules, HttpOptions, Rate};
+use axum::http::{Extensions, HeaderMap};
+use futures_util::FutureExt as _;
+use orchestra_mcp::http::{Access, AccessRules, HttpOptions, PeerUser, Rate};
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 
@@ -96,6 +98,62 @@ async fn a_session_is_nobodys_but_whose_who_began_it() {
     let call = site.post(&as_owner, &tool(1, "echo")).await;
     assert_eq!(call.json().await["id"], 1);
     assert_eq!(site.send("DELETE", &as_owner, "").await.status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn event_streams_end_with_the_login_that_opened_them() {
+    let access = Access::new(rules());
+    let site = Site::new(HttpOptions {
+        access: access.clone(),
+        ..HttpOptions::default()
+    })
+    .await;
+    let mut host = HeaderMap::new();
+    host.insert("host", site.address.to_string().parse().unwrap());
+    let mut extensions = Extensions::new();
+    extensions.insert(PeerUser::Same);
+    let log_in = || {
+        let set = access.log_in(&host, &extensions, TOKENS[0]).unwrap();
+        let set = set.unwrap();
+        set.to_str().unwrap().split(';').next().unwrap().to_owned()
+    };
+    let [first, second] = [log_in(), log_in()];
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params":
+        {"protocolVersion": "2025-11-25", "capabilities": {}}});
+    let begun = site.post(&[("Cookie", &first)], &hello).await;
+    let session = begun.header("mcp-session-id").expect("a session");
+    let as_first = [
+        ("Cookie", first.as_str()),
+        ("Mcp-Session-Id", &session),
+        ("Accept", "text/event-stream"),
+    ];
+    let mut streams = Vec::new();
+    for target in ["GET /mcp", "GET /sse"] {
+        let headers = match target {
+            "GET /sse" => &as_first[..1],
+            _ => &as_first[..],
+        };
+        let open = site.send(target, headers, "").await;
+        assert!(open.is_stream(), "{target}");
+        streams.push(open);
+    }
+    let held = bearer(TOKENS[0]);
+    let mut of_token = site.send("GET /sse", &[("Authorization", &held)], "").await;
+    let mut other = site.send("GET /sse", &[("Cookie", &second)], "").await;
+    let mut as_shown = host.clone();
+    as_shown.insert("cookie", first.parse().unwrap());
+    let _ = access.log_out(&as_shown, &extensions);
+    for mut stream in streams {
+        timeout(PATIENCE, async { while stream.event().await.is_some() {} })
+            .await
+            .unwrap();
+    }
+    assert_eq!(site.send("GET /sse", &as_first[..1], "").await.status, 401);
+    // The streams of others go on.
+    for stream in [&mut of_token, &mut other] {
+        assert!(stream.event().await.is_some(), "the path of messages");
+        assert!(stream.event().now_or_never().is_none());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use futures_util::future::join_all;
+use futures_util::{FutureExt as _, future::join_all};
 use orchestra_mcp::http::{Access, AccessRules, HttpOptions, KeyTimes, OAuth, OAuthRules, Rate};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -107,6 +107,36 @@ async fn whoever_shows_a_token_of_the_issuer_is_let_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn event_stream_ends_when_the_token_expires_that_opened_it() {
+    let key = Key::p256("a");
+    let issuer = Issuer::new(std::slice::from_ref(&key)).await;
+    let site = site(OAuthRules {
+        leeway: Duration::ZERO,
+        ..rules(&issuer)
+    })
+    .await;
+    let open = async |expires: u64| {
+        let token = issuer.token(&key, json!({"exp": expires}));
+        let held = format!("Bearer {token}");
+        // The first request with a token verifies it, the second finds it verified.
+        assert_eq!(status(&site, &token).await, 200);
+        let open = site.send("GET /sse", &[("Authorization", &held)], "").await;
+        assert!(open.is_stream());
+        (token, open)
+    };
+    let ends = now() + 3;
+    let (short, mut stream) = open(ends).await;
+    let (_, mut lasting) = open(ends + 600).await;
+    timeout(PATIENCE, async { while stream.event().await.is_some() {} })
+        .await
+        .unwrap();
+    assert!(now() >= ends, "not before the token");
+    assert_eq!(status(&site, &short).await, 401);
+    assert!(lasting.event().await.is_some(), "the path of messages");
+    assert!(lasting.event().now_or_never().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_not_ours_lets_nobody_in() {
     let (key, other) = (Key::p256("a"), Key::p256("a"));
     let issuer = Issuer::new(std::slice::from_ref(&key)).await;
@@ -127,6 +157,8 @@ async fn a_token_that_is_not_ours_lets_nobody_in() {
             "another resource",
         ),
         (claims(json!({"aud": null})), "not valid"),
+        (claims(json!({"sub": ""})), "subject"),
+        (claims(json!({"sub": " "})), "subject"),
         (
             claims(json!({"iss": "https://login.example"})),
             "not trusted",

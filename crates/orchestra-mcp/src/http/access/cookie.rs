@@ -3,20 +3,26 @@
 //! restarts, and end with their token or when their browser logs out.
 //!
 //! Browsers send a cookie to every port of its host, where programs of other users may listen. A login is
-//! therefore bound to the user whose connection it was made over, where the system names that user.
+//! therefore bound to the user whose connection it was made over, where the system names that user. Behind a proxy, the
+//! user of the connection is not that of the browser: a direct login is none there, and the other way round.
 
 use std::{
     path::PathBuf,
+    pin::pin,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use orchestra_process::PeerUser;
 use ring::hmac;
 
-use super::{ended::EndedLogins, token::Token};
+use super::{
+    ended::{EndedLogins, LOOK},
+    peer::PeerSession,
+    token::Token,
+};
 use crate::hex::hex;
 use crate::secret::SecretId;
+use tokio::time::timeout;
 
 /// For how long a cookie holds.
 const HOLDS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -36,11 +42,27 @@ const MOST: usize = 64;
 pub(super) struct Logins(EndedLogins);
 
 /// A login that a cookie proves.
-struct Login<'a> {
+pub(super) struct Login<'a> {
     id: &'a str,
     ends: u64,
     /// Place of the token that it was made with.
-    holder: usize,
+    pub(super) holder: usize,
+}
+
+/// A login that outlasts its request.
+#[derive(Debug, Clone)]
+pub(super) struct LastingLogin {
+    id: String,
+    ends: u64,
+}
+
+impl Login<'_> {
+    pub(super) fn lasting(&self) -> LastingLogin {
+        LastingLogin {
+            id: self.id.to_owned(),
+            ends: self.ends,
+        }
+    }
 }
 
 impl Logins {
@@ -50,50 +72,69 @@ impl Logins {
     }
 
     /// A cookie for the holder of a token, for pages of the host that a request was for.
-    pub(super) fn begin(headers: &HeaderMap, user: PeerUser, token: &Token) -> Option<HeaderValue> {
+    pub(super) fn begin(
+        headers: &HeaderMap,
+        session: PeerSession,
+        token: &Token,
+    ) -> Option<HeaderValue> {
         let id = SecretId::draw()?.to_string();
         let ends = now().checked_add(HOLDS.as_secs())?;
-        let tag = hmac::sign(&key(token), &signed(&name(headers), user, &id, ends));
+        let tag = hmac::sign(&key(token), &signed(&name(headers), session, &id, ends));
         let tag = hex(tag.as_ref());
-        set(headers, &format!("{id}.{ends}.{tag}"), HOLDS.as_secs())
+        let value = format!("{id}.{ends}.{tag}");
+        set(headers, session, &value, HOLDS.as_secs())
     }
 
-    /// The place of the token that a cookie of the request was made for.
-    pub(super) fn holder(
+    /// The login that a cookie of the request proves.
+    pub(super) fn find<'a>(
         &self,
-        headers: &HeaderMap,
-        user: PeerUser,
+        headers: &'a HeaderMap,
+        session: PeerSession,
         tokens: &[Token],
-    ) -> Option<usize> {
-        let login = login(headers, user, tokens)?;
-        (!self.0.has(login.id)).then_some(login.holder)
+    ) -> Option<Login<'a>> {
+        let login = login(headers, session, tokens)?;
+        (!self.0.has(login.id)).then_some(login)
+    }
+
+    /// Completes when a login has ended. May be cancelled.
+    pub(super) async fn ended(&self, login: &LastingLogin) {
+        loop {
+            let mut added = pin!(self.0.added());
+            added.as_mut().enable();
+            let left = login.ends.saturating_sub(now());
+            if left == 0 || self.0.has(&login.id) {
+                return;
+            }
+            // Another program may end it as well.
+            let _ = timeout(LOOK.min(Duration::from_secs(left)), added).await;
+        }
     }
 
     /// Ends the login of a request, and gives the cookie that replaces its cookie.
     pub(super) fn end(
         &self,
         headers: &HeaderMap,
-        user: PeerUser,
+        session: PeerSession,
         tokens: &[Token],
     ) -> Option<HeaderValue> {
-        if let Some(login) = login(headers, user, tokens)
+        if let Some(login) = login(headers, session, tokens)
             && !self.0.has(login.id)
         {
             self.0.add(login.id, login.ends);
         }
-        set(headers, "", 0)
+        set(headers, session, "", 0)
     }
 }
 
 /// The login that a cookie of the request proves, whether it was ended or not.
-fn login<'a>(headers: &'a HeaderMap, user: PeerUser, tokens: &[Token]) -> Option<Login<'a>> {
+fn login<'a>(headers: &'a HeaderMap, session: PeerSession, tokens: &[Token]) -> Option<Login<'a>> {
     let (now, name) = (now(), name(headers));
     values(headers, &name).find_map(|value| {
         let mut parts = value.splitn(3, '.');
         let (id, ends, tag) = (parts.next()?, parts.next()?, parts.next()?);
         let ends: u64 = ends.parse().ok().filter(|ends| *ends > now)?;
         let (id, tag) = (SecretId::parse(id).map(|_| id)?, bytes(tag)?);
-        let signed = signed(&name, user, id, ends);
+        let signed = signed(&name, session, id, ends);
         let is_of = |token: &Token| hmac::verify(&key(token), &signed, &tag).is_ok();
         let holder = tokens.iter().position(is_of)?;
         Some(Login { id, ends, holder })
@@ -123,9 +164,17 @@ fn now() -> u64 {
     now.unwrap_or_default().as_secs()
 }
 
-fn set(headers: &HeaderMap, value: &str, seconds: u64) -> Option<HeaderValue> {
+fn set(
+    headers: &HeaderMap,
+    session: PeerSession,
+    value: &str,
+    seconds: u64,
+) -> Option<HeaderValue> {
     let name = name(headers);
-    let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict");
+    // Over TLS the cookie is never sent in the clear.
+    let secure = if session.is_tls { "; Secure" } else { "" };
+    let text =
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     HeaderValue::from_str(&text).ok()
 }
 
@@ -145,8 +194,9 @@ fn key(token: &Token) -> hmac::Key {
 }
 
 /// A login is valid at the port that its cookie is named after, for the user that made it.
-fn signed(name: &str, user: PeerUser, id: &str, ends: u64) -> Vec<u8> {
-    let user = user.id().map_or_else(String::new, |user| user.to_string());
+fn signed(name: &str, session: PeerSession, id: &str, ends: u64) -> Vec<u8> {
+    let user = session.user.id();
+    let user = user.map_or_else(String::new, |user| user.to_string());
     format!("{PURPOSE}\n{name}\n{user}\n{id}\n{ends}").into_bytes()
 }
 
@@ -163,6 +213,9 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+    use orchestra_process::PeerUser;
+
     use super::*;
 
     fn tokens() -> [Token; 2] {
@@ -183,12 +236,29 @@ mod tests {
         text.split(';').next().unwrap().to_owned()
     }
 
+    const fn of(user: PeerUser) -> PeerSession {
+        PeerSession {
+            user,
+            is_tls: false,
+        }
+    }
+
     fn begin(host: &str, token: &Token) -> HeaderValue {
-        Logins::begin(&headers(host, None), PeerUser::Unknown, token).unwrap()
+        Logins::begin(&headers(host, None), of(PeerUser::Unknown), token).unwrap()
+    }
+
+    fn found(
+        logins: &Logins,
+        headers: &HeaderMap,
+        user: PeerUser,
+        tokens: &[Token],
+    ) -> Option<usize> {
+        let login = logins.find(headers, of(user), tokens);
+        login.map(|login| login.holder)
     }
 
     fn holder(headers: &HeaderMap, tokens: &[Token]) -> Option<usize> {
-        Logins::new(None).holder(headers, PeerUser::Unknown, tokens)
+        found(&Logins::new(None), headers, PeerUser::Unknown, tokens)
     }
 
     #[test]
@@ -226,14 +296,14 @@ mod tests {
         ];
         let logins = Logins::new(None);
         for owner in users {
-            let set = Logins::begin(&headers("localhost:1", None), owner, &token).unwrap();
+            let set = Logins::begin(&headers("localhost:1", None), of(owner), &token).unwrap();
             let shown = headers("localhost:1", Some(&pair(&set)));
             for user in users {
-                let holder = logins.holder(&shown, user, &tokens());
+                let holder = found(&logins, &shown, user, &tokens());
                 assert_eq!(holder.is_some(), owner == user, "{owner:?} {user:?}");
                 if owner != user {
                     // Nor can another user end it.
-                    let _ = logins.end(&shown, user, &tokens());
+                    let _ = logins.end(&shown, of(user), &tokens());
                 }
             }
         }
@@ -247,11 +317,51 @@ mod tests {
         let logins = Logins::new(None);
         let user = PeerUser::Unknown;
         let at = |cookie: &str| headers("localhost:1", Some(cookie));
-        let shown = |cookie: &str| logins.holder(&at(cookie), user, &tokens());
+        let shown = |cookie: &str| found(&logins, &at(cookie), user, &tokens());
         assert_eq!((shown(&first), shown(&second)), (Some(0), Some(0)));
-        let replaced = logins.end(&at(&first), user, &tokens());
+        let replaced = logins.end(&at(&first), of(user), &tokens());
         assert_eq!(pair(&replaced.unwrap()), "orchestra-1=");
         assert_eq!((shown(&first), shown(&second)), (None, Some(0)));
+    }
+
+    #[test]
+    fn cookie_of_a_login_over_tls_is_secure() {
+        let [token, _] = tokens();
+        let at = headers("box.example:1", None);
+        for is_tls in [false, true] {
+            let session = PeerSession {
+                is_tls,
+                ..of(PeerUser::Unknown)
+            };
+            let set = Logins::begin(&at, session, &token).unwrap();
+            let removed = Logins::new(None).end(&at, session, &tokens()).unwrap();
+            for cookie in [set, removed] {
+                let text = cookie.to_str().unwrap();
+                assert_eq!(text.ends_with("; Secure"), is_tls, "{text}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn end_of_a_login_is_noticed_here_and_in_other_programs() {
+        let [token, _] = tokens();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("ended");
+        let [ours, theirs] = [(), ()].map(|()| Logins::new(Some(file.clone())));
+        let user = of(PeerUser::Unknown);
+        for ends_by in [&ours, &theirs] {
+            let shown = headers("localhost:1", Some(&pair(&begin("localhost:1", &token))));
+            let login = ours.find(&shown, user, &tokens()).unwrap().lasting();
+            let mut ended = pin!(ours.ended(&login));
+            assert!(ended.as_mut().now_or_never().is_none());
+            let _ = ends_by.end(&shown, user, &tokens());
+            timeout(Duration::from_secs(60), ended).await.unwrap();
+        }
+        let past = LastingLogin {
+            id: "0".repeat(32),
+            ends: now(),
+        };
+        assert!(ours.ended(&past).now_or_never().is_some());
     }
 
     #[test]
@@ -265,7 +375,7 @@ mod tests {
         let (id, ends, tag) = (parts[0], parts[1], parts[2]);
         let later = ends.parse::<u64>().unwrap() + 1;
         let other = "0".repeat(32);
-        let signed = signed(name, PeerUser::Unknown, id, 1);
+        let signed = signed(name, of(PeerUser::Unknown), id, 1);
         let over = hex(hmac::sign(&key(&token), &signed).as_ref());
         for wrong in [
             format!("{name}={id}.{later}.{tag}"),

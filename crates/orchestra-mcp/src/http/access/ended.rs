@@ -6,13 +6,18 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use orchestra_fs::Access;
+use tokio::sync::{Notify, futures::Notified};
 
 /// Largest file that is read, and the size from which lines of the past are removed.
 const MOST_BYTES: u64 = 1024 * 1024;
 const LONG_BYTES: u64 = 64 * 1024;
+
+/// How often streams look for logins that other programs have ended.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 /// Ids of logins that were ended. With a file they stay ended when the program is started again, and
 /// logins that other programs end are known as well.
@@ -20,6 +25,7 @@ const LONG_BYTES: u64 = 64 * 1024;
 pub(super) struct EndedLogins {
     file: Option<PathBuf>,
     known: Mutex<Known>,
+    added: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +47,7 @@ impl EndedLogins {
         Self {
             file,
             known: Mutex::default(),
+            added: Notify::new(),
         }
     }
 
@@ -56,11 +63,17 @@ impl EndedLogins {
         known.ids.contains(id)
     }
 
+    /// Completes when this program ends a login.
+    pub(super) fn added(&self) -> Notified<'_> {
+        self.added.notified()
+    }
+
     /// Ends a login that would end by itself at `ends`.
     pub(super) fn add(&self, id: &str, ends: u64) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.ids.insert(id.to_owned());
         drop(known);
+        self.added.notify_waiters();
         if let Some(file) = &self.file
             && let Err(error) = append(file, &format!("{id} {ends}\n"))
         {

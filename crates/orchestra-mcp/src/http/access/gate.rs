@@ -20,7 +20,7 @@ use futures_util::{
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Access, Admission, Asks, cors};
+use super::{Access, Admission, Asks, Proof, cors};
 use crate::http::Refused;
 
 type Answered<E> = Result<Response, E>;
@@ -77,12 +77,17 @@ where
             return Either::Left(self.route.call(request).map(finish));
         }
         match access.admit(&mut request, *asks) {
-            Admission::LetIn(None) => Either::Left(self.route.call(request).map(finish)),
-            Admission::LetIn(Some(page)) => {
+            Admission::LetIn(None, Proof::Lasting) => {
+                Either::Left(self.route.call(request).map(finish))
+            }
+            Admission::LetIn(page, proof) => {
+                let access = access.clone();
                 let running = self.route.call(request);
                 Either::Right(Box::pin(async move {
-                    let mut response = finish(running.await)?;
-                    cors::allow(response.headers_mut(), page);
+                    let mut response = access.bounded(finish(running.await)?, proof);
+                    if let Some(page) = page {
+                        cors::allow(response.headers_mut(), page);
+                    }
                     Ok(response)
                 }))
             }
@@ -93,9 +98,9 @@ where
                 let mut route = mem::replace(&mut self.route, other);
                 Either::Right(Box::pin(async move {
                     let mut response = match access.look_at(unseen).await {
-                        Ok(identity) => {
+                        Ok((identity, proof)) => {
                             access.let_in(&mut request, asks, identity);
-                            finish(route.call(request).await)?
+                            access.bounded(finish(route.call(request).await)?, proof)
                         }
                         Err(refused) => last_if(has_body, *refused),
                     };

@@ -5,7 +5,7 @@ use std::{fmt, net::IpAddr, str::FromStr};
 
 use axum::http::{HeaderMap, HeaderValue, Method, Uri, header, uri::Authority};
 
-use super::AccessRules;
+use super::{AccessRules, peer::Peer};
 
 /// The name of a host, without a port: a domain or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,10 +176,11 @@ pub(super) fn check_host(
 
 /// Refuses a request from a page of an origin that is neither allowed nor our own; the host was checked before. Returns
 /// the origin if it is one that may read the answer. Any user of this machine can serve a page at another of its ports,
-/// so such a page is refused like any other.
+/// and anyone on the way a page without TLS, so such a page is refused like any other.
 pub(super) fn check_origin(
     headers: &HeaderMap,
     target: &Uri,
+    peer: Peer,
     rules: &AccessRules,
 ) -> Result<Option<HeaderValue>, &'static str> {
     let mut values = headers.get_all(header::ORIGIN).iter();
@@ -193,8 +194,7 @@ pub(super) fn check_origin(
     if rules.origins.contains(&origin) {
         return Ok(Some(value.clone()));
     }
-    let is_web = usual_port(&origin.scheme).is_some();
-    if is_web && is_own(&origin, headers, target) {
+    if peer.serves(&origin.scheme, headers) && is_own(&origin, headers, target) {
         return Ok(None);
     }
     Err(WRONG_ORIGIN)
@@ -265,6 +265,8 @@ fn usual_port(scheme: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use orchestra_process::PeerUser;
+
     use super::*;
 
     const TARGET: &str = "/mcp";
@@ -295,11 +297,52 @@ mod tests {
 
     /// Whether a page is let in, and whether it may read the answer.
     fn page(rules: &AccessRules, host: &str, origin: &str) -> Option<bool> {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, host.parse().unwrap());
-        headers.insert(header::ORIGIN, origin.parse().unwrap());
-        let checked = check_origin(&headers, &TARGET.parse().unwrap(), rules);
+        page_over(rules, &[("host", host), ("origin", origin)], false)
+    }
+
+    /// As [`page`], of a request with any headers, over TLS or not.
+    fn page_over(
+        rules: &AccessRules,
+        headers: &[(&'static str, &str)],
+        is_tls: bool,
+    ) -> Option<bool> {
+        let headers = headers.iter().map(|(name, value)| {
+            let name = header::HeaderName::from_static(name);
+            (name, value.parse().unwrap())
+        });
+        let peer = Peer {
+            address: None,
+            user: PeerUser::Unknown,
+            is_tls,
+        };
+        let checked = check_origin(&headers.collect(), &TARGET.parse().unwrap(), peer, rules);
         checked.ok().map(|page| page.is_some())
+    }
+
+    #[test]
+    fn own_pages_have_the_scheme_of_the_server() {
+        let rules = rules();
+        let at = |host, origin, is_tls| {
+            let headers = [("host", host), ("origin", origin)];
+            page_over(&rules, &headers, is_tls)
+        };
+        let (host, bare) = ("box.example:7420", "box.example");
+        for (host, origin, is_tls) in [
+            (host, "http://box.example:7420", false),
+            (host, "https://box.example:7420", true),
+            (bare, "http://box.example", false),
+            (bare, "https://box.example", true),
+        ] {
+            assert_eq!(at(host, origin, is_tls), Some(false), "{origin}");
+            assert_eq!(at(host, origin, !is_tls), None, "{origin}");
+        }
+        // A proxy may serve TLS in front of a server without TLS.
+        let forwarded = ("x-forwarded-proto", "https");
+        let headers = [("host", bare), ("origin", "https://box.example"), forwarded];
+        assert_eq!(page_over(&rules, &headers, false), Some(false));
+        let headers = [("host", bare), ("origin", "http://box.example"), forwarded];
+        assert_eq!(page_over(&rules, &headers, true), None);
+        assert_eq!(at(bare, "https://app.example", false), Some(true), "listed");
     }
 
     #[test]
@@ -391,7 +434,7 @@ mod tests {
         for (host, origin) in [
             ("localhost", "http://localhost"),
             ("localhost:7420", "http://localhost:7420"),
-            ("[::1]:1", "https://[::1]:1"),
+            ("[::1]:1", "http://[::1]:1"),
         ] {
             assert_eq!(page(&none, host, origin), Some(false), "{origin}");
         }
@@ -489,7 +532,7 @@ mod tests {
             Some(false)
         );
         assert_eq!(
-            page(&rules, "box.example", "https://box.example"),
+            page(&rules, "box.example", "http://box.example"),
             Some(false)
         );
         assert_eq!(page(&rules, "box.example:7420", "http://box.example"), None);

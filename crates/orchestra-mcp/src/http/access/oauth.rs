@@ -26,6 +26,7 @@ use axum::{
 use bytes::Bytes;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use tokio::time::sleep;
 
 use super::retry_after;
 use crate::http::refuse;
@@ -41,6 +42,9 @@ const PROTECTED_RESOURCE: &str = "oauth-protected-resource";
 
 /// How far the clock of an issuer may differ from ours.
 const LEEWAY: Duration = Duration::from_secs(60);
+
+/// How often the token of an open stream is looked at.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What an [`OAuth`] is made of.
 #[derive(Debug, Clone)]
@@ -133,6 +137,8 @@ enum Denied {
     Type,
     #[error("token is bound to a key (`cnf`), which is not supported")]
     Bound,
+    #[error("the subject of this token is empty")]
+    Subject,
     #[error("the issuer of this token is not trusted")]
     Issuer,
     #[error("the audience of this token is another resource")]
@@ -227,6 +233,25 @@ impl OAuth {
             tracing::debug!(%denied, "token refused");
             Box::new(self.refusal(denied))
         })
+    }
+
+    /// Completes when a token that was verified admits nobody any more: it has expired, or its issuer
+    /// no longer publishes the key. May be cancelled.
+    pub(super) async fn ended(&self, token: &[u8]) {
+        loop {
+            let now = SystemTime::now();
+            let verified = self.0.tokens.find(TokenDigest::of(token), now);
+            let left = verified.and_then(|verified| verified.end.duration_since(now).ok());
+            let is_known = left.is_some() && self.known(token).is_some();
+            if !is_known {
+                match self.look_at(token).await {
+                    // It cannot be known that the token has ended.
+                    Ok(_) | Err(Denied::Unreachable(_)) => {}
+                    Err(denied) => return tracing::debug!(%denied, "token has ended"),
+                }
+            }
+            sleep(left.unwrap_or(LOOK).min(LOOK)).await;
+        }
     }
 
     async fn look_at(&self, token: &[u8]) -> Result<Subject, Denied> {

@@ -8,11 +8,22 @@ use axum::{
 };
 use orchestra_process::PeerUser;
 
+use crate::http::OverTls;
+
 /// The other end of a connection, as far as it is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
     pub(super) address: Option<IpAddr>,
     pub(super) user: PeerUser,
+    pub(super) is_tls: bool,
+}
+
+/// The connection of a browser's login: a login is valid only over connections alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PeerSession {
+    /// User of the browser, where the system names that user.
+    pub(super) user: PeerUser,
+    pub(super) is_tls: bool,
 }
 
 impl Peer {
@@ -22,6 +33,7 @@ impl Peer {
         Self {
             address: address.map(|ConnectInfo(address)| address.ip().to_canonical()),
             user: user.copied().unwrap_or(PeerUser::Unknown),
+            is_tls: extensions.get::<OverTls>().is_some(),
         }
     }
 
@@ -35,6 +47,28 @@ impl Peer {
     pub(super) fn is_own_user(self, headers: &HeaderMap) -> bool {
         self.user == PeerUser::Same && !is_forwarded(headers)
     }
+
+    /// The connection of the browser that sent these headers. Behind a proxy its user is unknown: the
+    /// user of the connection runs the proxy.
+    pub(super) fn session(self, headers: &HeaderMap) -> PeerSession {
+        PeerSession {
+            user: match is_forwarded(headers) {
+                true => PeerUser::Unknown,
+                false => self.user,
+            },
+            is_tls: self.is_tls,
+        }
+    }
+
+    /// Returns whether pages of this scheme at the address of a request come from this program. A proxy
+    /// may add or remove TLS before it.
+    pub(super) fn serves(self, scheme: &str, headers: &HeaderMap) -> bool {
+        match scheme {
+            "https" => self.is_tls || is_forwarded(headers),
+            "http" => !self.is_tls,
+            _ => false,
+        }
+    }
 }
 
 /// Returns whether a proxy has forwarded the request and reports it.
@@ -47,55 +81,78 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
             false => name,
         };
         let mut added = FORWARDED.iter();
-        added.any(|added| match added.strip_suffix('*') {
-            Some(start) => name.starts_with(start),
-            None => name == *added,
-        })
+        added.any(|added| fits(name, added))
     })
 }
 
-/// Headers that proxies, tunnels and content delivery networks add to requests which they forward, each below the
-/// standard or the product that documents it. `*` stands for the rest of a name, and `-` for `_` as well.
+/// Returns whether a name fits an entry of the table.
+fn fits(name: &str, entry: &str) -> bool {
+    match (entry.strip_prefix('*'), entry.strip_suffix('*')) {
+        (Some(rest), Some(_)) => name.contains(rest.trim_end_matches('*')),
+        (Some(end), None) => name.ends_with(end),
+        (None, Some(start)) => name.starts_with(start),
+        (None, None) => name == entry,
+    }
+}
+
+/// Headers that proxies, tunnels and content delivery networks add to requests which they forward: first by the form of
+/// the name, then by product, each below the product that documents it. `*` stands for any text, and `-` for `_` as well.
 const FORWARDED: &[&str] = &[
-    // RFC 7239; RFC 9110, section 7.6.3; RFC 8586.
-    "forwarded",
-    "via",
-    "cdn-loop",
-    // Squid and most other proxies; Envoy, Traefik, Caddy, HAProxy, ngrok and the tunnels of VS Code and GitHub among them.
-    "x-forwarded",
-    "x-forwarded-*",
-    // nginx (`ngx_http_realip_module`) and ingress-nginx.
-    "x-real-ip",
-    "x-original-*",
+    // `Forwarded` (RFC 7239), `X-Forwarded-*`, `X-Forward-For`, `Z-Forwarded-For`.
+    "*forward*",
+    // `Via` (RFC 9110, section 7.6.3), `X-BlueCoat-Via`.
+    "via*",
+    "*-via",
+    // `X-Original-*`, `X-Originating-IP`, `X-Real-*` (nginx, ingress-nginx, mail gateways).
+    "x-origin*",
+    "x-real*",
+    "*real-ip*",
+    // `Client-IP`, `X-Client-IP`, `True-Client-IP`, `X-Cluster-Client-IP`, `WL-Proxy-Client-IP`.
+    "*client-ip*",
+    "*connecting-ip*",
+    "x-proxy*",
+    "x-remote*",
+    // Certificates of clients (RFC 9440, nginx).
+    "client-cert*",
+    "x-client-cert*",
+    "ssl-client-*",
+    "x-ssl-client-*",
+    // Scheme and host that the client asked for.
     "x-scheme",
     "x-url-scheme",
     "x-host",
-    "ssl-client-*",
-    // Apache (`mod_remoteip`, `mod_proxy`), WebLogic, Rackspace and Riverbed.
-    "client-ip",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "proxy-client-ip",
-    "wl-proxy-client-ip",
-    "x-proxyuser-ip",
+    "x-rewrite-url",
+    "front-end-https",
+    // Content delivery networks in general (RFC 8586) and Bunny (`CDN-RequestId`).
+    "cdn-*",
+    "x-cdn*",
+    "x-edge-*",
     // Envoy and Istio.
     "x-envoy-*",
     // Varnish and Fastly.
     "x-varnish",
     "fastly-*",
     // Akamai, Imperva and Sucuri.
-    "true-client-ip",
     "akamai-*",
     "x-akamai-*",
-    "incap-client-ip",
+    "incap-*",
     "x-sucuri-*",
-    // Cloudflare: `CF-Connecting-IP`, `CF-Ray`, `Cf-Access-Jwt-Assertion`, and more.
+    // Symantec (Blue Coat).
+    "x-bluecoat-*",
+    // Alibaba, Tencent, KeyCDN and Section.
+    "ali-cdn-*",
+    "eagleid",
+    "x-nws-log-uuid",
+    "x-pull",
+    "section-io-*",
+    // Cloudflare: `CF-Ray`, `Cf-Access-Jwt-Assertion`, and more.
     "cf-*",
     // AWS: load balancers, API Gateway and CloudFront.
     "x-amzn-*",
     "x-amz-cf-*",
     "cloudfront-*",
-    // Google: Identity-Aware Proxy and App Engine.
+    // Google: load balancers, Identity-Aware Proxy and App Engine.
+    "x-cloud-trace-context",
     "x-goog-*",
     "x-appengine-*",
     // Microsoft: Front Door, Application Gateway, Application Request Routing, App Service and dev tunnels.
@@ -103,22 +160,20 @@ const FORWARDED: &[&str] = &[
     "x-appgw-*",
     "x-arr-*",
     "x-ms-*",
-    "x-rewrite-url",
-    "front-end-https",
     "x-tunnel-*",
-    // Hosts of applications: Fly.io, DigitalOcean, Vercel, Netlify and Heroku.
+    // Hosts of applications: Fly.io, Vercel, Netlify, Heroku, Railway and Render.
     "fly-*",
-    "do-connecting-ip",
     "x-vercel-*",
     "x-nf-*",
     "x-request-start",
+    "x-railway-*",
+    "rndr-id",
     // Tunnels: Tailscale (`serve`, `funnel`) and ngrok.
     "tailscale-*",
     "ngrok-*",
     // Proxies that authenticate: oauth2-proxy, Authelia, authentik, Pomerium, Kong, Teleport, Kubernetes, and nginx for
     // Tailscale.
     "x-auth-request-*",
-    "x-remote-*",
     "teleport-*",
     "x-teleport-*",
     "remote-user",
@@ -149,6 +204,27 @@ mod tests {
             assert!(has(&name.to_ascii_uppercase()), "{name}");
             assert!(has(&name.replace('-', "_")), "{name}");
         }
+        for name in [
+            "Forwarded",
+            "Forwarded-For",
+            "X-Forward-For",
+            "X-Forwarded-Host",
+            "Z-Forwarded-For",
+            "Via",
+            "X-BlueCoat-Via",
+            "X-Original-URL",
+            "X-Originating-IP",
+            "X-Real-IP",
+            "Ali-Cdn-Real-Ip",
+            "WL-Proxy-Client-IP",
+            "DO-Connecting-IP",
+            "X-ProxyUser-Ip",
+            "CDN-Loop",
+            "CDN-RequestId",
+            "X-Cloud-Trace-Context",
+        ] {
+            assert!(has(name), "{name}");
+        }
         // Headers of programs and browsers that connect directly.
         for name in [
             "host",
@@ -166,8 +242,8 @@ mod tests {
             "mcp-method",
             "last-event-id",
             "x-request-id",
-            "x-forward",
-            "viable",
+            "trivial",
+            "x-viewer",
             "x-requested-with",
             "priority",
             "dnt",
@@ -180,10 +256,8 @@ mod tests {
     fn table_has_each_name_once_in_lower_case() {
         for (at, name) in FORWARDED.iter().enumerate() {
             assert_eq!(*name, name.to_ascii_lowercase());
-            let earlier = FORWARDED[..at].iter();
-            let mut earlier = earlier.filter_map(|start| start.strip_suffix('*'));
-            assert!(!earlier.any(|start| name.starts_with(start)), "{name}");
-            assert!(!FORWARDED[..at].contains(name), "{name}");
+            let mut earlier = FORWARDED[..at].iter();
+            assert!(!earlier.any(|earlier| fits(name, earlier)), "{name}");
         }
     }
 }

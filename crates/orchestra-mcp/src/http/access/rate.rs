@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     num::NonZeroU32,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -41,6 +41,8 @@ pub(super) enum Key {
     Holder(usize),
     /// A user of an issuer, by whichever program.
     User([u8; 16]),
+    /// The user who runs this program, by whichever address of this machine.
+    Own,
     /// Another user of this machine.
     Local(u32),
     /// Whoever calls from an address; of IPv6, from a network of the size that one place is given.
@@ -55,7 +57,10 @@ impl Key {
     pub(super) fn of_peer(peer: Peer) -> Self {
         match (peer.user, peer.address) {
             (PeerUser::Other(user), _) => Self::Local(user),
+            (PeerUser::Same, _) => Self::Own,
             (_, None) => Self::Unknown,
+            // Every program of this machine has all of its addresses.
+            (_, Some(address)) if address.is_loopback() => Self::Peer(Ipv4Addr::LOCALHOST.into()),
             (_, Some(IpAddr::V6(address))) => {
                 let network = address.to_bits() & !u128::from(u64::MAX);
                 Self::Peer(Ipv6Addr::from_bits(network).into())
@@ -217,10 +222,28 @@ mod tests {
             Key::of_peer(Peer {
                 address: Some(text.parse().unwrap()),
                 user: PeerUser::Unknown,
+                is_tls: false,
             })
         };
         assert_eq!(peer("2001:db8::1"), peer("2001:db8::ffff:2"));
         assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
         assert_ne!(peer("10.0.0.1"), peer("10.0.0.2"));
+    }
+
+    #[test]
+    fn program_of_this_machine_is_one_caller_by_whichever_loopback_address() {
+        let of = |address: &str, user| {
+            Key::of_peer(Peer {
+                address: Some(address.parse().unwrap()),
+                user,
+                is_tls: false,
+            })
+        };
+        for user in [PeerUser::Same, PeerUser::Other(7), PeerUser::Unknown] {
+            let first = of("127.0.0.1", user);
+            assert_eq!(first, of("127.9.9.9", user));
+            assert_eq!(first, of("::1", user));
+            assert_ne!(first, of("127.0.0.1", PeerUser::Other(8)));
+        }
     }
 }

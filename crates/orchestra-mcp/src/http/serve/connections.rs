@@ -64,6 +64,8 @@ enum PeerKey {
 struct Connection {
     peer: Option<PeerKey>,
     is_reserved: bool,
+    /// Whether its peer had too many connections.
+    is_beyond_share: bool,
     /// Requests that are being answered, or [`CLOSED`].
     running: AtomicU32,
     /// Reading of the clock when it became idle.
@@ -124,6 +126,7 @@ impl Connections {
         let connection = Arc::new(Connection {
             peer,
             is_reserved,
+            is_beyond_share: !has_share,
             running: AtomicU32::new(0),
             idle_since: AtomicU64::new(self.tick()),
             closed: Notify::new(),
@@ -241,6 +244,11 @@ impl Place {
     /// Returns whether the connection is only for the routes that report whether the program works.
     pub(super) fn is_reserved(&self) -> bool {
         self.connection.is_reserved
+    }
+
+    /// Returns whether the peer of the connection had too many when it was accepted.
+    pub(super) fn is_beyond_share(&self) -> bool {
+        self.connection.is_beyond_share
     }
 
     /// Begins to answer a request; `None` when the connection is closed for another.

@@ -125,6 +125,9 @@ impl Claims {
         if self.cnf {
             return Err(Denied::Bound);
         }
+        if self.sub.trim().is_empty() {
+            return Err(Denied::Subject);
+        }
         if !words_of(&self.aud).any(|name| expected.is_for_us(name)) {
             return Err(Denied::Audience);
         }

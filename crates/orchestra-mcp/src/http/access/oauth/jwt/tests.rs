@@ -91,6 +91,7 @@ fn a_token_is_for_us_and_for_now() {
         (json!({"iss": null}), Denied::Malformed),
         (json!({"sub": null}), Denied::Malformed),
         (json!({"cnf": {"jkt": "x"}}), Denied::Bound),
+        (json!({"sub": ""}), Denied::Subject),
         (json!({"scope": "use"}), Denied::Scope),
         (json!({"scope": "uses more"}), Denied::Scope),
         (json!({"scope": null}), Denied::Scope),

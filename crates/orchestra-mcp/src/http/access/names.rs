@@ -532,7 +532,7 @@ mod tests {
             Some(false)
         );
         assert_eq!(
-            page(&rules, "box.example", "https://box.example"),
+            page(&rules, "box.example", "http://box.example"),
             Some(false)
         );
         assert_eq!(page(&rules, "box.example:7420", "http://box.example"), None);

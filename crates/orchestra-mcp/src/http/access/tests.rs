@@ -222,12 +222,19 @@ async fn whoever_passed_a_public_guard_is_still_asked_for_a_token() {
 async fn guessing_is_counted_by_where_it_comes_from() {
     let door = Door::new(access(&[TOKEN], 2).guard(routes(&["/"])));
     let (here, there) = ("10.0.0.1", "10.0.0.2");
+    let status = async |address: &str, token: Option<&str>| {
+        let token = token.map(|token| format!("Bearer {token}"));
+        let token = token.iter().map(|token| ("authorization", token.as_str()));
+        let headers: Vec<_> = token.collect();
+        let peer = (address, Some(PeerUser::Unknown));
+        door.answer("/", peer, &headers).await
+    };
     for (guess, expected) in [(Some("wrong"), 401), (None, 401), (Some("wrong"), 429)] {
-        assert_eq!(door.status("/", here, guess).await, expected);
+        assert_eq!(status(here, guess).await, expected);
     }
-    assert_eq!(door.status("/", there, Some("wrong")).await, 401);
+    assert_eq!(status(there, Some("wrong")).await, 401);
     assert_eq!(
-        door.status("/", here, Some(TOKEN)).await,
+        status(here, Some(TOKEN)).await,
         200,
         "the holder is another"
     );

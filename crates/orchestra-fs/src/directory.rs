@@ -117,9 +117,13 @@ impl Directory {
     /// Checks that the directory belongs to the user, and removes the write permission of other users.
     ///
     /// # Errors
-    /// When it belongs to another user, or its permissions cannot be changed.
+    /// When it belongs to another user, all users share it, or its permissions cannot be changed.
     pub fn claim(&self) -> Result<()> {
         match mode(&self.own()?) {
+            // Such as `/tmp` for the superuser: all other users would lose it.
+            mode if mode.contains(Mode::SVTX | Mode::WOTH) => {
+                Err(Error::new("use", &self.path, Reason::Shared))
+            }
             mode if mode.intersects(OTHERS_WRITE) => {
                 let protected = rustix::fs::fchmod(&self.handle, mode - OTHERS_WRITE);
                 protected.map_err(|error| Error::system("protect", &self.path, error))

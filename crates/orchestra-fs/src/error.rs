@@ -32,6 +32,8 @@ pub enum Reason {
     AnotherOwner,
     /// Other users can write the file.
     WritableByOthers,
+    /// The directory is one that all users share, such as `/tmp`.
+    Shared,
     /// The file is larger than what is read.
     TooLarge {
         /// Maximum number of bytes.
@@ -77,7 +79,9 @@ impl Error {
             Reason::SymbolicLink | Reason::InsideWorkspace => io::ErrorKind::InvalidInput,
             Reason::NotAFile | Reason::InvalidName => io::ErrorKind::InvalidInput,
             Reason::NotADirectory => io::ErrorKind::NotADirectory,
-            Reason::AnotherOwner | Reason::WritableByOthers => io::ErrorKind::PermissionDenied,
+            Reason::AnotherOwner | Reason::WritableByOthers | Reason::Shared => {
+                io::ErrorKind::PermissionDenied
+            }
             Reason::TooLarge { .. } => io::ErrorKind::FileTooLarge,
             Reason::System(error) => error.kind(),
         }
@@ -113,6 +117,9 @@ impl fmt::Display for Reason {
             Self::WritableByOthers => f.write_str(
                 "other users can write it; check its content and run `chmod go-w` on it",
             ),
+            Self::Shared => {
+                f.write_str("all users share it; name a directory below it, or another one")
+            }
             Self::TooLarge { limit } => write!(f, "it is larger than {limit} bytes; remove it"),
             Self::InsideWorkspace => f.write_str(
                 "it is a symbolic link into the workspace; replace it by a regular file",

@@ -232,3 +232,15 @@ fn missing_directory_is_an_error_of_writing_alone() {
         "cannot open `/missing`: No such file or directory (os error 2)"
     );
 }
+
+#[test]
+fn directory_that_all_users_share_is_not_claimed() {
+    let parent = tempfile::tempdir().unwrap();
+    let shared = parent.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let error = Directory::private(&shared).unwrap_err();
+    assert!(error.to_string().contains("all users share it"), "{error}");
+    let mode = fs::metadata(&shared).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o1777);
+}

@@ -161,6 +161,10 @@ impl Default for HttpOptions {
 #[derive(Debug, Clone)]
 pub struct Refused(pub Arc<str>);
 
+/// Mark among the extensions of an answer whose stream has no end of its own, such as a subscription.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Endless;
+
 /// Too many replies wait for clients that do not read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("busy: too many replies wait to be read by their clients; try again later")]

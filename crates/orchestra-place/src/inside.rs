@@ -17,14 +17,13 @@ use crate::{
 };
 
 /// Entries of a git directory that decide what the repository is, or that git changes for worktrees and branches.
-const ENTRIES: [&str; 17] = [
+const ENTRIES: [&str; 15] = [
     "HEAD",
     "commondir",
     "config",
     "config.worktree",
     "gitdir",
     "index",
-    "info",
     "logs",
     "logs/refs",
     "objects",
@@ -33,9 +32,11 @@ const ENTRIES: [&str; 17] = [
     "packed-refs",
     "refs",
     "refs/heads",
-    "shallow",
     "worktrees",
 ];
+
+/// Entries that are looked at only before git writes.
+const WRITTEN: [&str; 2] = ["info", "shallow"];
 
 /// Directories whose entries are looked at as well before git writes.
 const DIRECTORIES: [&str; 4] = ["objects", "objects/info", "objects/pack", WORKTREES];
@@ -88,6 +89,9 @@ impl GitDirectories<'_> {
     }
 
     fn check_all_below(self, directory: &Path) -> Result<(), PlaceError> {
+        for name in WRITTEN {
+            self.check_link(&directory.join(name))?;
+        }
         self.check_below(directory.to_owned(), Depth::PseudoReferences)?;
         for name in DIRECTORIES {
             self.check_below(directory.join(name), Depth::Entries)?;
@@ -111,7 +115,11 @@ impl GitDirectories<'_> {
                 entries => entries.map_err(|source| unreadable(&path, source))?,
             };
             for entry in entries {
-                let entry = entry.map_err(|source| unreadable(&path, source))?;
+                let entry = match entry {
+                    // Another program removed the directory, such as that of a worktree.
+                    Err(error) if is_missing(&error) => break,
+                    entry => entry.map_err(|source| unreadable(&path, source))?,
+                };
                 if depth == Depth::PseudoReferences && !is_pseudo_reference(&entry.file_name()) {
                     continue;
                 }
@@ -184,7 +192,10 @@ fn subdirectories(path: &Path) -> Result<Vec<PathBuf>, PlaceError> {
     };
     let mut found = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|source| unreadable(path, source))?;
+        let entry = match entry {
+            Err(error) if is_missing(&error) => break,
+            entry => entry.map_err(|source| unreadable(path, source))?,
+        };
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             found.push(entry.path());
         }

@@ -4,9 +4,13 @@
 //! the moment at which the program reads the file. Its code would run outside of its sandbox then.
 
 use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
 };
+
+use orchestra_fs::words::build_files;
 
 use super::{Found, Server, ServerState, protected};
 use crate::{
@@ -72,7 +76,11 @@ fn written(
     scope: &Scope,
 ) -> Option<(ServerName, PathBuf)> {
     let top = scope.workspace();
-    let covered = server.covered.files().map(|(path, _)| top.join(path));
+    let words = words(config, scope).map_or_else(Vec::new, |(words, _)| words);
+    let settings = settings_of_runner(&words);
+    let covered = server.covered.files().map(|(path, _)| path);
+    let covered = covered.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
+    let covered = covered.map(|path| top.join(directory_of_pattern(path)));
     // A symbolic link on the way to a file decides as much as the file.
     let paths = covered.chain(named(config, scope));
     let closed: Vec<PathBuf> = protected(top).collect();
@@ -94,26 +102,51 @@ fn written(
     None
 }
 
-/// Paths of the workspace that the words of a command line name.
-fn named(config: &ServerConfig, scope: &Scope) -> Vec<PathBuf> {
-    let (words, cwd) = match &config.transport {
-        Transport::Stdio(stdio) => match scope.process(stdio, config) {
-            Ok(process) => ([vec![process.command], process.args].concat(), process.cwd),
-            Err(_) => return Vec::new(),
-        },
-        Transport::Plugin(plugin) => match scope.plugin(plugin, config) {
-            Ok(process) => ([vec![process.command], process.args].concat(), process.cwd),
-            Err(_) => return Vec::new(),
-        },
+/// Names of the files that a program which runs packages, such as `npx`, reads beside the package. They are of the
+/// project, and no code of the server.
+fn settings_of_runner(words: &[String]) -> BTreeSet<&'static str> {
+    let program = words.first().map_or("", |word| word.as_str());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match program.rsplit('/').next() {
+        Some("npx" | "pnpx" | "bunx" | "uvx" | "pipx") => build_files(program, &words),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// Returns the directory of a pattern for all files of a directory, such as `bin/*`; another path as it is.
+fn directory_of_pattern(path: &Path) -> &Path {
+    let name = path.file_name().map(OsStr::as_encoded_bytes);
+    let is_pattern = name.is_some_and(|name| name.contains(&b'*'));
+    path.parent().filter(|_| is_pattern).unwrap_or(path)
+}
+
+/// The words of a command line, and the directory in which it runs.
+fn words(config: &ServerConfig, scope: &Scope) -> Option<(Vec<String>, PathBuf)> {
+    match &config.transport {
+        Transport::Stdio(stdio) => {
+            let process = scope.process(stdio, config).ok()?;
+            Some(([vec![process.command], process.args].concat(), process.cwd))
+        }
+        Transport::Plugin(plugin) => {
+            let process = scope.plugin(plugin, config).ok()?;
+            Some(([vec![process.command], process.args].concat(), process.cwd))
+        }
         Transport::Http(http) => match &http.auth {
             Some(Auth::Command { command, args }) => {
                 let words = [command].into_iter().chain(args);
                 let words = words.filter_map(|word| scope.expand(word, config).ok());
-                (words.collect(), config.directory().clone())
+                Some((words.collect(), config.directory().clone()))
             }
-            _ => return Vec::new(),
+            _ => None,
         },
-        Transport::Orchestrator(_) => return Vec::new(),
+        Transport::Orchestrator(_) => None,
+    }
+}
+
+/// Paths of the workspace that the words of a command line name.
+fn named(config: &ServerConfig, scope: &Scope) -> Vec<PathBuf> {
+    let Some((words, cwd)) = words(config, scope) else {
+        return Vec::new();
     };
     let paths = words
         .iter()

@@ -28,6 +28,10 @@ const FIRST_PINNED: [&str; 6] = [
     "annotations",
 ];
 
+/// Member that a server sends in some revisions of MCP only. It decides how a client waits for a tool, and models do not
+/// see it.
+const BY_REVISION: &str = "execution";
+
 /// What a server offers, verbatim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lists {
@@ -124,7 +128,7 @@ impl Known {
     pub(crate) fn approves(&self, name: &str, definition: &RawJson) -> bool {
         let pinned = self.pinned.get(name);
         pinned.map_or(self.takes_new(), |pinned| {
-            pinned == definition || canonical::hash(pinned) == canonical::hash(definition)
+            pinned == definition || whole_hash(pinned) == whole_hash(definition)
         })
     }
 
@@ -319,10 +323,19 @@ impl Lists {
 
 /// The hash of what pins of the first form cover of a definition.
 fn first_hash(definition: &RawJson) -> String {
+    hash_of(definition, |member| FIRST_PINNED.contains(&member))
+}
+
+/// The hash of what pins cover of a definition.
+fn whole_hash(definition: &RawJson) -> String {
+    hash_of(definition, |member| member != BY_REVISION)
+}
+
+fn hash_of(definition: &RawJson, is_covered: impl Fn(&str) -> bool) -> String {
     let mut rope = Rope::new();
     let mut separator = b'{';
     let members = definition.members().into_iter().flatten();
-    for member in members.filter(|member| FIRST_PINNED.contains(&&*member.key)) {
+    for member in members.filter(|member| is_covered(&member.key)) {
         rope.push_byte(std::mem::replace(&mut separator, b','));
         write::string(&mut rope, &member.key);
         rope.push_byte(b':');

@@ -56,7 +56,6 @@ fn every_member_of_a_tool_is_pinned() {
         r#"{"name":"t","description":"reads"}"#,
         r#"{"name":"t","description":"reads","_meta":{"n":2}}"#,
         r#"{"name":"t","description":"reads","_meta":{"n":1},"icons":[{"src":"https://a.example/"}]}"#,
-        r#"{"name":"t","description":"reads","_meta":{"n":1},"execution":{"taskSupport":"required"}}"#,
         r#"{"name":"t","description":"reads","_meta":{"n":1},"unknown":true}"#,
         r#"{"name":"t","description":"evil","description":"reads","_meta":{"n":1}}"#,
     ] {
@@ -67,6 +66,14 @@ fn every_member_of_a_tool_is_pinned() {
             "{changed}"
         );
     }
+}
+
+#[test]
+fn member_that_differs_by_revision_is_no_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let known = file(directory.path()).learn(tools(&[OLD]), &[], Mode::Ask, None);
+    let other = r#"{"name":"t","description":"reads","execution":{"taskSupport":"optional"},"_meta":{"n":1}}"#;
+    assert!(known.approves("t", &json(other)));
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) enum Mind {
 
 /// Maximum length of a question in characters. A longer one is not read to its end, and some clients do not show the
 /// end.
-pub(super) const MAX_QUESTION_CHARS: usize = 2_000;
+pub(super) const MAX_QUESTION_CHARS: usize = 16_000;
 
 /// Maximum number of questions and consents of a server that are open at once. Past it, the oldest are forgotten, and
 /// their users are asked again.

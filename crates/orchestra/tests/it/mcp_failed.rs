@@ -330,5 +330,6 @@ fn secret_that_a_server_repeats_in_an_error_is_masked_wherever_it_is_shown() {
     let called = workspace.run(["tool", "--mcp-config", "s.json", "call", "leak__x"]);
     let called = format!("{called:?}");
     assert!(!called.contains(SECRET), "{called}");
+    up.signal(rustix::process::Signal::TERM);
     assert!(up.end().success());
 }

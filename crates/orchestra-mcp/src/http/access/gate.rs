@@ -84,7 +84,7 @@ where
                 let access = access.clone();
                 let running = self.route.call(request);
                 Either::Right(Box::pin(async move {
-                    let mut response = access.bounded(finish(running.await)?, proof);
+                    let mut response = access.bounded(finish(running.await)?, proof, has_body);
                     if let Some(page) = page {
                         cors::allow(response.headers_mut(), page);
                     }
@@ -100,7 +100,7 @@ where
                     let mut response = match access.look_at(unseen).await {
                         Ok((identity, proof)) => {
                             access.let_in(&mut request, asks, identity);
-                            access.bounded(finish(route.call(request).await)?, proof)
+                            access.bounded(finish(route.call(request).await)?, proof, has_body)
                         }
                         Err(refused) => last_if(has_body, *refused),
                     };

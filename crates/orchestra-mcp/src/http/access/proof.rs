@@ -9,6 +9,7 @@ use axum::{
 use futures_util::StreamExt as _;
 
 use super::{Access, cookie::LastingLogin};
+use crate::http::Endless;
 
 /// Proof of who makes a request.
 #[derive(Debug, Clone)]
@@ -28,10 +29,12 @@ impl Proof {
 }
 
 impl Access {
-    /// Has a stream in an answer end with the proof of its request.
-    pub(super) fn bounded(&self, response: Response, proof: Proof) -> Response {
+    /// Has a stream in an answer that has no end of its own end with the proof of its request. The answer to a request
+    /// with a body ends with the call that it began, which its client was allowed to begin.
+    pub(super) fn bounded(&self, response: Response, proof: Proof, has_body: bool) -> Response {
         let is_stream = response.body().size_hint().exact().is_none();
-        if !is_stream || proof.is_lasting() {
+        let is_endless = !has_body || response.extensions().get::<Endless>().is_some();
+        if !(is_stream && is_endless) || proof.is_lasting() {
             return response;
         }
         let access = self.clone();

@@ -7,7 +7,7 @@ use tokio::{select, time::timeout};
 use super::stateless_json;
 use crate::{
     http::{
-        App, Identity,
+        App, Endless, Identity,
         shares::StreamShare,
         sse::{self, ALIVE, KEEP_ALIVE},
         stopped,
@@ -46,5 +46,7 @@ pub(super) async fn tell(app: &App, mut listening: Listening, share: StreamShare
         };
         Some((event, (None, listening, stop)))
     });
-    sse::stream_of(sse::holding(events, share))
+    let mut response = sse::stream_of(sse::holding(events, share));
+    response.extensions_mut().insert(Endless);
+    response
 }

@@ -95,7 +95,13 @@ pub(super) async fn confine(
     for path in paths.iter_mut().chain(&mut read_only) {
         *path = resolved(path);
     }
-    for path in settings.additional_symlink_dirs.iter() {
+    // A job that sets up its worktree by a command has no links.
+    let has_links = settings.worktree_init.is_empty();
+    for path in settings
+        .additional_symlink_dirs
+        .iter()
+        .filter(|_| has_links)
+    {
         read_only.extend(linked(repository.toplevel(), common, path.as_str())?);
     }
     order.sandbox = Sandbox::Workspace {

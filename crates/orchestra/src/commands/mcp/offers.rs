@@ -82,7 +82,7 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
                 shown.extend(self::shown(&live.config, ListKind::Templates, &templates));
                 items.extend(templates);
             }
-            let items = items.iter().filter_map(|item| item.parse().ok());
+            let items = items.iter().filter_map(|item| item.parse_lossy().ok());
             Ok(Offered {
                 server: live.config.name.to_string(),
                 items: items.collect(),
@@ -119,7 +119,7 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
 /// The items that callers are offered.
 fn shown(config: &ServerConfig, kind: ListKind, items: &[RawJson]) -> Vec<Value> {
     let items = review(config, kind, items).items.into_iter();
-    items.filter_map(|item| item.parse().ok()).collect()
+    items.filter_map(|item| item.parse_lossy().ok()).collect()
 }
 
 /// Says on stderr what of this no caller gets.

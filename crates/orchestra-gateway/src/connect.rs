@@ -8,6 +8,7 @@ mod quic;
 mod tapped;
 
 use std::{
+    ffi::OsString,
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -262,6 +263,9 @@ fn network(config: &ServerConfig) -> Result<&HttpConfig, ClientError> {
     })
 }
 
+/// Variable with the directory for bytecode of Python.
+const BYTECODE: &str = "PYTHONPYCACHEPREFIX";
+
 /// A child whose texts are expanded when it is started.
 #[derive(Clone)]
 struct LateChild {
@@ -292,6 +296,17 @@ impl LateChild {
         self.expanded().map_err(invalid)
     }
 
+    /// The variable by which Python reads and writes bytecode outside of the workspace, where an approval covers files of
+    /// the server: bytecode with the time and size of a covered file would run in its place. A sandbox of the server
+    /// closes the directory.
+    fn bytecode(&self, variables: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
+        let is_set = variables.iter().any(|(name, _)| name == BYTECODE)
+            || self.scope.variable(BYTECODE).is_ok();
+        let is_covered = self.config.covered.is_some() && self.config.sandbox == Sandbox::None;
+        let directory = self.log.as_ref()?.parent()?.join("bytecode");
+        (is_covered && !is_set).then(|| (BYTECODE.into(), directory.into()))
+    }
+
     fn expanded(&self) -> Result<ChildConfig, ExpandError> {
         let config = &self.config;
         let started = match &config.transport {
@@ -313,6 +328,7 @@ impl LateChild {
         child.variables = variables
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
+        child.variables.extend(self.bytecode(&child.variables));
         child.secrets = self.secrets();
         let limits = &config.limits.process;
         child.limits = process::Limits {

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use orchestra_fs::words::build_files;
+use orchestra_fs::build_files;
 
 use super::{Found, Server, ServerState, protected};
 use crate::{
@@ -80,18 +80,19 @@ fn written(
     let settings = settings_of_runner(&words);
     let covered = server.covered.files().map(|(path, _)| path);
     let covered = covered.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
-    let covered = covered.map(|path| top.join(directory_of_pattern(path)));
+    let covered = covered.map(|path| (top.join(directory_of_pattern(path)), true));
     // A symbolic link on the way to a file decides as much as the file.
-    let paths = covered.chain(named(config, scope));
+    let named = named(config, scope).into_iter().map(|path| (path, false));
+    let paths = covered.chain(named);
     let closed: Vec<PathBuf> = protected(top).collect();
-    for path in paths {
+    for (path, is_covered) in paths {
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         let is_closed = |path: &Path| closed.iter().any(|closed| path.starts_with(closed));
         for writer in writers {
             // A covered directory may have a writable one in it.
             let meets = |path: &Path, writable: &Path| {
                 (path.starts_with(writable) && (!is_closed(path) || is_closed(writable)))
-                    || (path != top && writable.starts_with(path))
+                    || ((is_covered || path != top) && writable.starts_with(path))
             };
             let mut writable = writer.writable.iter();
             if writable.any(|writable| meets(&path, writable) || meets(&real, writable)) {

@@ -125,10 +125,12 @@ async fn secrets_that_a_server_repeats_in_errors_are_masked() {
         ("tools/list", "error"),
         ("tools/call", "error"),
     ] {
-        let mut config = ChildConfig::new("repeats", "sh");
-        config.args = ["-c", REPEATS, "sh", method, how].map(Into::into).to_vec();
-        config.variables = vec![("SHOP_PASSWORD".into(), SECRET.into())];
-        let client = client(config);
+        let client = client(ChildConfig {
+            command: "sh".into(),
+            args: ["-c", REPEATS, "sh", method, how].map(Into::into).to_vec(),
+            variables: vec![("SHOP_PASSWORD".into(), SECRET.into())],
+            ..faulty::config(&[])
+        });
         let method = match method {
             "tools/list" => method,
             _ => "tools/call",

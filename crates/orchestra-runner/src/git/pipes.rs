@@ -148,10 +148,8 @@ fn find(places: Vec<Place>, shared: &Shared) -> bool {
             let is_of_git = place.is_of_git || name == ".git";
             let is_opened = is_of_git || OPENED.iter().any(|opened| name == *opened);
             if kind.is_dir() {
-                // Names of objects are no names of pipes that git opens, and there are many.
-                let is_objects = place.is_of_git && name == "objects";
                 // Other calls work in the worktrees of jobs.
-                if !is_objects && name != WORKTREES {
+                if name != WORKTREES {
                     below.push(Place { path, is_of_git });
                 }
             } else if is_opened && shared.note(&path) {

@@ -70,6 +70,7 @@ impl Host {
         let Some(read) = self.options.read_settings.clone() else {
             return Ok(self.known_settings());
         };
+        // single-flight: a later read may not be replaced by an earlier one.
         let _reading = self.reading.lock().await;
         let before = self.known_settings();
         let read = tokio::task::spawn_blocking(move || read(&before)).await;

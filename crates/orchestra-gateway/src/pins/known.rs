@@ -28,9 +28,8 @@ const FIRST_PINNED: [&str; 6] = [
     "annotations",
 ];
 
-/// Member that a server sends in some revisions of MCP only. It decides how a client waits for a tool, and models do not
-/// see it.
-const BY_REVISION: &str = "execution";
+/// Members with which servers report tasks, in one of them or the other by the revision of MCP. Models do not see them.
+const BY_REVISION: [&str; 2] = ["execution", "_meta"];
 
 /// What a server offers, verbatim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -328,7 +327,7 @@ fn first_hash(definition: &RawJson) -> String {
 
 /// The hash of what pins cover of a definition.
 fn whole_hash(definition: &RawJson) -> String {
-    hash_of(definition, |member| member != BY_REVISION)
+    hash_of(definition, |member| !BY_REVISION.contains(&member))
 }
 
 fn hash_of(definition: &RawJson, is_covered: impl Fn(&str) -> bool) -> String {

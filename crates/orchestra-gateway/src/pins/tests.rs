@@ -53,8 +53,6 @@ fn every_member_of_a_tool_is_pinned() {
     let file = file(directory.path());
     let known = file.learn(tools(&[OLD]), &[], Mode::Ask, None);
     for changed in [
-        r#"{"name":"t","description":"reads"}"#,
-        r#"{"name":"t","description":"reads","_meta":{"n":2}}"#,
         r#"{"name":"t","description":"reads","_meta":{"n":1},"icons":[{"src":"https://a.example/"}]}"#,
         r#"{"name":"t","description":"reads","_meta":{"n":1},"unknown":true}"#,
         r#"{"name":"t","description":"evil","description":"reads","_meta":{"n":1}}"#,
@@ -72,7 +70,7 @@ fn every_member_of_a_tool_is_pinned() {
 fn member_that_differs_by_revision_is_no_change() {
     let directory = tempfile::tempdir().unwrap();
     let known = file(directory.path()).learn(tools(&[OLD]), &[], Mode::Ask, None);
-    let other = r#"{"name":"t","description":"reads","execution":{"taskSupport":"optional"},"_meta":{"n":1}}"#;
+    let other = r#"{"name":"t","description":"reads","execution":{"taskSupport":"optional"},"_meta":{"n":2}}"#;
     assert!(known.approves("t", &json(other)));
 }
 
@@ -81,7 +79,7 @@ fn pins_of_the_first_form_ask_only_about_what_changes_after_the_last_look() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path());
     std::fs::create_dir_all(file.path.parent().unwrap()).unwrap();
-    let listed = r#"{"name":"t","description":"reads","_meta":{"n":2}}"#;
+    let listed = r#"{"name":"t","description":"reads","icons":[]}"#;
     let first = |listed: &str| {
         let kept = format!(
             r#"{{"version":1,"tools":[{listed}],"pinned":{{"t":{OLD},"gone":{{"name":"gone"}}}}}}"#

@@ -32,7 +32,7 @@ pub enum Reason {
     AnotherOwner,
     /// Other users can write the file.
     WritableByOthers,
-    /// The directory is one that all users share, such as `/tmp`.
+    /// All users share the directory, such as `/tmp`.
     Shared,
     /// The file is larger than what is read.
     TooLarge {

@@ -124,7 +124,7 @@ pub enum ExpandError {
     Changed {
         /// The path.
         path: PathBuf,
-        /// Where it leads now.
+        /// Target of the link now.
         target: PathBuf,
     },
     /// What came out cannot be used.

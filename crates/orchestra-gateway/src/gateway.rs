@@ -142,7 +142,7 @@ impl Gateway {
                 state.ending.spawn(async move { downstream.close().await });
             }
         }
-        // In their order: of those that offer a tool or resource under one name, the first has it.
+        // In the configured order: the first server that offers a tool or resource under a name has the name.
         let order: Vec<ServerName> = configs.iter().map(|config| config.name.clone()).collect();
         for config in configs {
             let name = config.name.clone();

@@ -253,7 +253,7 @@ pub struct NewPlan {
     pub source: Option<PlanId>,
     /// What was asked for, where it was asked for under a key.
     pub mark: Option<Mark>,
-    /// Whether its jobs run in a sandbox, whatever the settings are later.
+    /// Whether its jobs run in a sandbox, also if the settings change later.
     pub sandboxed: bool,
 }
 

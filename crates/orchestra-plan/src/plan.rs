@@ -84,7 +84,7 @@ pub struct Plan {
     pub(crate) keys: VecDeque<(String, u64)>,
     /// What was asked for when it was made under a key.
     pub(crate) mark: Option<Mark>,
-    /// Whether its jobs run in a sandbox, whatever the settings are.
+    /// Whether its jobs run in a sandbox, also if the settings ask for none.
     pub(crate) sandboxed: bool,
     pub(crate) usage: Usage,
     /// Number of heals by agents.
@@ -188,7 +188,7 @@ impl Plan {
         &self.settings
     }
 
-    /// Returns whether the plan was created under a sandbox, in which its jobs run whatever the settings are now.
+    /// Returns whether the plan was created under a sandbox, in which its jobs run also if the settings ask for none now.
     #[must_use]
     pub const fn is_sandboxed(&self) -> bool {
         self.sandboxed

@@ -122,7 +122,7 @@ impl Opened {
         Ok(names)
     }
 
-    /// Path that leads to what was opened, whatever is at its place now.
+    /// Path that leads to the opened file, also after another file took its place.
     pub(crate) fn by_descriptor(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()))
     }

@@ -34,7 +34,7 @@ pub enum Sandbox {
     /// Only the operations that the lists below permit. Landlock and seccomp enforce them, and no program inside can
     /// leave the sandbox.
     ///
-    /// The working directory and the listed paths have no symbolic links in them: whoever starts the child resolves and
+    /// The working directory and the listed paths have no symbolic links in them: the caller resolves and
     /// checks them. The sandbox opens each of them once, without following links. The start fails when a path has become
     /// a link meanwhile.
     ///

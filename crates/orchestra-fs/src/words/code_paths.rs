@@ -147,7 +147,7 @@ impl CodePaths {
 
     fn scan<'a>(&mut self, tokens: impl Iterator<Item = &'a str>) {
         let (mut is_java, mut is_erlang, mut is_go) = (false, false, false);
-        // Whether the next token is a list of paths, a path of several, or a package.
+        // Kind of the next token: a list of paths, a path of several, or a package.
         let (mut is_list, mut is_path, mut is_package) = (false, false, false);
         // Paths of `find`, and the number of those whose files are all run.
         let (mut searched, mut run) = (None::<Vec<&str>>, None::<usize>);

@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(unwrap(&mut again(state, &yes), &other), Mind::Unasked);
         assert_eq!(unwrap(&mut again(state, &yes), &open), Mind::Yes);
         assert_eq!(unwrap(&mut again(state, &yes), &open), Mind::Unasked);
-        // A call whose server asks something goes on once as well.
+        // A call whose server asks a question also continues only once.
         let mut input = InputRequired {
             requests: RawJson::empty_object(),
             state: Some("theirs".to_owned()),

@@ -4,7 +4,7 @@ use orchestra_wire::RawJson;
 
 use super::{Fixed, Notes, text};
 
-/// Where an image is: a URL of the network, or one that holds the image.
+/// Location of an image: a URL of the network, or a `data:` URL with the image.
 pub(super) fn source(value: &RawJson, _: &mut Notes<'_>) -> Fixed {
     let is_known = |source: &str| {
         let schemes = ["https://", "http://", "data:"];

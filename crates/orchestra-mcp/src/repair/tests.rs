@@ -1,4 +1,4 @@
-//! What a strict client accepts, written a second time: as the TypeScript SDK's zod schemas, the Python SDK's models
+//! Rules of strict clients, written a second time: as the TypeScript SDK's zod schemas, the Python SDK's models
 //! and the types of the other official SDKs check it.
 
 mod strict;

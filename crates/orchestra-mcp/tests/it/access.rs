@@ -149,7 +149,7 @@ async fn event_streams_end_with_the_login_that_opened_them() {
             .unwrap();
     }
     assert_eq!(site.send("GET /sse", &as_first[..1], "").await.status, 401);
-    // The streams of others go on.
+    // Streams of other logins continue.
     for stream in [&mut of_token, &mut other] {
         assert!(stream.event().await.is_some(), "the path of messages");
         assert!(stream.event().now_or_never().is_none());

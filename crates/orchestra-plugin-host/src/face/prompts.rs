@@ -125,7 +125,7 @@ impl Turn<'_> {
         let raw = params.map(|params| serde_json::from_slice::<&RawValue>(params));
         let raw = raw.transpose();
         let raw = raw.map_err(|error| invalid(&chain(&error)))?;
-        // Read as whoever makes the call reads them.
+        // Read as the caller reads them.
         let fields = Fields::find(raw, "params")
             .map_err(|_| invalid("the params of prompts/get must be an object"))?;
         let name = fields.name.and_then(text_of);

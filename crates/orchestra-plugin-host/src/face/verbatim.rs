@@ -23,7 +23,7 @@ use super::{
 /// What stands before the methods that want no answer.
 const NOTIFICATIONS: &str = "notifications/";
 
-/// What a plugin may call besides tools: it may look at what there is, at its own tasks, and at the
+/// Requests that a plugin may make besides calls of tools: it may look at the catalog, at its own tasks, and at the
 /// prompts that it is permitted.
 const OF_PLUGINS: [Method; 7] = [
     Method::Discover,
@@ -107,7 +107,7 @@ impl Turn<'_> {
     ) -> Result<Bytes, Failure> {
         let raw: &RawValue = serde_json::from_slice(params)
             .map_err(|error| Failure::new("invalid_request", chain(&error)))?;
-        // Read as whoever makes the call reads them.
+        // Read as the caller reads them.
         let fields = Fields::find(Some(raw), "params").map_err(|_| {
             Failure::new(
                 "invalid_request",

@@ -35,7 +35,7 @@ async fn prompt_that_a_plugin_does_not_need_is_refused_and_recorded() {
     assert_eq!(json_of(&refused.error)["data"]["code"], "not_permitted");
     let unnamed: McpResponse = plugin.get(&mcp("prompts/get", json!({}))).await;
     assert_eq!(json_of(&unnamed.error)["data"]["code"], "invalid_request");
-    // What no plugin may call at all, and other refusals, are recorded as well.
+    // Refusals of requests that no plugin may make are recorded as well.
     for method in ["resources/read", "completion/complete"] {
         let refused: McpResponse = plugin.get(&mcp(method, json!({"uri": "a:b"}))).await;
         assert_eq!(json_of(&refused.error)["data"]["code"], "not_permitted");

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::program::{command, path, run};
 
-/// A directory with a secret, and one that the checked path is in.
+/// A directory with a secret, and the directory of the checked path.
 fn places() -> (TempDir, TempDir) {
     let (outside, inside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(outside.path().join("secret"), "secret").unwrap();

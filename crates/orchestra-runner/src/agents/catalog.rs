@@ -39,7 +39,7 @@ impl Agents {
         Self::asked_by(configured, Arc::new(prober))
     }
 
-    /// Agents of a configuration that may have changed: profiles of the user, and those that a file of the workspace
+    /// Agents of a configuration that may have changed: profiles of the user, and profiles that a file of the workspace
     /// defines. What programs answered is still known.
     #[must_use]
     pub fn with_profiles(

@@ -264,7 +264,7 @@ impl Texts {
 }
 
 /// Returns the directories from which the paths of a command line may start, by their paths below the top: the top, and
-/// those that the command line or a variable names. The result has `false` where there are too many.
+/// the directories that the command line or a variable names. The result has `false` where there are too many.
 fn bases(tree: &mut Tree, texts: &[Text]) -> (Vec<PathBuf>, bool) {
     let mut bases = vec![PathBuf::new()];
     let parts = texts.iter().filter_map(|text| match text {

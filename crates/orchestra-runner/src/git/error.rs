@@ -84,7 +84,7 @@ pub enum GitError {
     /// Git waited for a named pipe in the place of one of its files; it was ended with all that it had started.
     #[error("{operation}: git waits for `{}`, which is a named pipe", path.display())]
     Pipe {
-        /// What was attempted.
+        /// Attempted operation.
         operation: &'static str,
         /// The pipe.
         path: PathBuf,

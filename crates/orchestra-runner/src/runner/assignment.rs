@@ -21,7 +21,7 @@ use crate::git::Owner;
 pub(crate) struct Assignment {
     pub(crate) plan: PlanId,
     pub(crate) settings: PlanSettings,
-    /// Whether its programs run in a sandbox, whatever the settings are.
+    /// Whether its programs run in a sandbox, also if the settings ask for none.
     pub(crate) sandboxed: bool,
     pub(crate) branches: Option<Branches>,
     pub(crate) job: Arc<JobDefinition>,

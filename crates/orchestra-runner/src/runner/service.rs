@@ -187,7 +187,7 @@ impl Holding {
             }
         }
         let mut order = order;
-        // What is decided of a change, as which jobs may start, follows the settings as well.
+        // The decisions that follow a change, such as which jobs may start, also use the settings.
         let settings = self.host.settings().await;
         // Rather now than when its first job is to start.
         let mut warnings = match &mut order {

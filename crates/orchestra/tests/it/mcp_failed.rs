@@ -303,7 +303,7 @@ done
 "#;
 
 #[test]
-fn secret_that_a_server_repeats_in_an_error_is_masked_wherever_it_is_shown() {
+fn secret_that_a_server_repeats_in_an_error_is_masked_in_every_output() {
     const SECRET: &str = "pwvalue5544332211";
     let workspace = Workspace::new();
     workspace.write("repeats.sh", REPEATS);

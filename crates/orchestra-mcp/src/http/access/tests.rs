@@ -194,7 +194,7 @@ async fn a_request_is_counted_once_however_many_guards_it_passes() {
 }
 
 #[tokio::test]
-async fn health_is_answered_whatever_else_its_caller_asks_for() {
+async fn health_is_answered_beside_other_requests_of_its_caller() {
     let access = access(&[TOKEN], 2);
     let health = access.guard_health(routes(&["/health"]));
     let door = Door::new(access.guard_public(routes(&["/open"])).merge(health));
@@ -210,7 +210,7 @@ async fn health_is_answered_whatever_else_its_caller_asks_for() {
 }
 
 #[tokio::test]
-async fn whoever_passed_a_public_guard_is_still_asked_for_a_token() {
+async fn caller_that_passed_a_public_guard_is_still_asked_for_a_token() {
     let access = access(&[TOKEN], 9);
     let routes = access.guard(routes(&["/in"]));
     let door = Door::new(access.guard_public(routes));

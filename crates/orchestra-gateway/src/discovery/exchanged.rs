@@ -76,13 +76,13 @@ fn written(
     scope: &Scope,
 ) -> Option<(ServerName, PathBuf)> {
     let top = scope.workspace();
-    let words = words(config, scope).map_or_else(Vec::new, |(words, _)| words);
+    let (words, cwd) = words(config, scope).unwrap_or_default();
     let settings = settings_of_runner(&words);
     let covered = server.covered.files().map(|(path, _)| path);
     let covered = covered.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
     let covered = covered.map(|path| (top.join(directory_of_pattern(path)), true));
     // A symbolic link on the way to a file decides as much as the file.
-    let named = named(config, scope).into_iter().map(|path| (path, false));
+    let named = named(&words, &cwd, top).map(|path| (path, false));
     let paths = covered.chain(named);
     let closed: Vec<PathBuf> = protected(top).collect();
     for (path, is_covered) in paths {
@@ -145,15 +145,10 @@ fn words(config: &ServerConfig, scope: &Scope) -> Option<(Vec<String>, PathBuf)>
 }
 
 /// Paths of the workspace that the words of a command line name.
-fn named(config: &ServerConfig, scope: &Scope) -> Vec<PathBuf> {
-    let Some((words, cwd)) = words(config, scope) else {
-        return Vec::new();
-    };
+fn named(words: &[String], cwd: &Path, top: &Path) -> impl Iterator<Item = PathBuf> {
     let paths = words
         .iter()
         .map(|word| crate::expand::normal(&cwd.join(word)));
     // The top itself is the directory of many servers, and no code.
-    let paths =
-        paths.filter(|path| path.starts_with(scope.workspace()) && path != scope.workspace());
-    paths.filter(|path| path.is_file()).collect()
+    paths.filter(move |path| path.starts_with(top) && path != top && path.is_file())
 }

@@ -132,7 +132,7 @@ async fn question_before_a_call_shows_all_of_it_or_the_call_is_refused() {
     let message = message.unwrap();
     let shown = r#""b":"y\n\u202e\u200bz","cmd":"rm -rf /"}?"#;
     assert!(message.ends_with(shown), "{message}");
-    let long = json!({"a": "x".repeat(2_000), "cmd": "rm -rf /"});
+    let long = json!({"a": "x".repeat(20_000), "cmd": "rm -rf /"});
     let outcome = bench.ask(tool_call("s__write", &long), cx()).await.unwrap();
     let (told, is_error) = text(outcome);
     assert!(

@@ -28,8 +28,8 @@ pub struct PluginId(String);
 pub enum PluginIdError {
     /// It cannot be one.
     #[error(
-        "a plugin's id has 1 to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`; its parts between dots have \
-         1 to 63 of them and no `-` at an end, and the last part is not a number"
+        "the id of the plugin is not valid: use letters, digits, `_` and `-`, at most 64 characters; if it has \
+         dots, put 1 to 63 characters between them, put no `-` beside them, and end with a part that is not a number"
     )]
     Form,
     /// Somebody else is known by it, or would be by the names of its certificates.

@@ -187,7 +187,7 @@ plugins:
     let told = told(&contents).join("\n");
     for what in [
         "plugins[0]: must be an object with an `id`",
-        "plugins[1]: a plugin's id has 1 to 64",
+        "plugins[1]: the id of the plugin is not valid",
         "plugins[2]: needs `binary`",
         "plugins[5]: has the name `a-b`, as `a.b` has; rename one of them",
         "plugins[6].enabled: must be true or false",

@@ -69,7 +69,9 @@ enum Fault {
          {SCRIPT_FILE}"
     )]
     NoScript,
-    #[error("the script has no step for this prompt in run {run}")]
+    #[error(
+        "no step of the script matches the prompt of run {run}; add a step for it, or a step without `when`"
+    )]
     NoStep { run: u32 },
     #[error("{action} failed")]
     Act {

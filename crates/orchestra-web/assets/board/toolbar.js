@@ -27,7 +27,7 @@ export class Toolbar {
     this.chooser = h("select.chooser", { "aria-label": "Project", "data-testid": "project", onchange: () => go(`/board/${encodeURIComponent(this.chooser.value)}`) });
     this.projects(projects);
     this.title = h("h1.unseen", {}, "Board");
-    this.search = h("input.search", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "Id or words of the title", "aria-label": "Find issues", "data-testid": "search", oninput: () => {
+    this.search = h("input.search", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "Search by id or title", "aria-label": "Find issues", "data-testid": "search", oninput: () => {
       filter.q = this.search.value;
       changed();
     } });

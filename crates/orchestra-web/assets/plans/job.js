@@ -242,7 +242,7 @@ class JobPage {
     keys("/", "Search the log", () => (this.chooseView("log"), this.log.find.focus()), signal);
     keys("n", "Next match", () => this.log.step(1), signal);
     keys("N", "Previous match", () => this.log.step(-1), signal);
-    keys("f", "Follow the end of the log", () => this.log.follow(!this.log.isFollowing), signal);
+    keys("f", "Keep the newest line of the log in view", () => this.log.follow(!this.log.isFollowing), signal);
     keys("w", "Wrap long lines of the log", () => this.log.wrap(), signal);
   }
 }

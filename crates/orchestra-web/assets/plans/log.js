@@ -34,7 +34,7 @@ export class LogView {
     this.find = h("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log", oninput: () => this.searchSoon(), onkeydown: (event) => this.findKey(event) });
     this.found = h("span.soft.found", { "aria-live": "polite" });
     const toggle = (label, title, isOn, act) => h("button.toggle", { type: "button", title, "aria-pressed": String(isOn), onclick: act }, label);
-    this.followButton = toggle("Follow", "Follow the end (f)", true, () => this.follow(!this.isFollowing));
+    this.followButton = toggle("Follow", "Keep the newest line in view (f)", true, () => this.follow(!this.isFollowing));
     this.wrapButton = toggle("Wrap", "Wrap long lines (w)", this.isWrapped, () => this.wrap());
     const button = (picture, label, act) => h("button.plain", { type: "button", "aria-label": label, title: label, onclick: act }, icon(picture));
     this.bar = h(

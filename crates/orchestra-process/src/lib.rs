@@ -25,6 +25,7 @@ mod error;
 mod exit;
 mod guard;
 mod handover;
+mod inherited;
 mod launcher;
 mod limits;
 #[cfg(target_os = "linux")]
@@ -49,6 +50,7 @@ pub use error::SpawnError;
 pub use exit::{Certainty, Exit, LimitHit};
 pub use guard::child_main;
 pub use handover::{Connections, connect};
+pub use inherited::close_in_children;
 pub use launcher::{CHILD_COMMAND, Launcher};
 pub use limits::{Limit, Limits};
 pub use memory::memory_there;

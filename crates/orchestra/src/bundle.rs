@@ -32,9 +32,6 @@ pub(crate) enum Kind {
     Hook,
 }
 
-/// What a hook script of ours runs.
-pub(crate) const HOOK_COMMAND: &str = "orchestra hook";
-
 /// The hook script's name.
 pub(crate) const HOOK_SCRIPT: &str = "orchestra-mcp-hook.sh";
 

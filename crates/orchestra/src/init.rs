@@ -297,12 +297,11 @@ impl Installer {
                 ));
                 Action::Updated
             }
-            Some(text) if resource.kind == Kind::Hook && !text.contains(bundle::HOOK_COMMAND) => {
-                let reason = format!(
-                    "it is another script, so no hook was registered; move it away, or have it run `{}`",
-                    bundle::HOOK_COMMAND
-                );
-                self.record(&path, Action::Refused, Some(reason));
+            // The repository may have brought it.
+            Some(_) if resource.kind == Kind::Hook => {
+                let reason = "it is not the script of Orchestra, so no hook was registered; delete it and repeat \
+                              `orchestra init`, or register it in `.claude/settings.json` yourself";
+                self.record(&path, Action::Refused, Some(reason.to_owned()));
                 return Ok(());
             }
             Some(_) => {
@@ -496,9 +495,7 @@ pub(crate) fn hook_script() -> PathBuf {
 
 /// Whether a script is the earlier program's: it handed the event to a server of its own.
 fn is_earlier_hook(text: &str) -> bool {
-    text.contains("receive_hook_event")
-        && text.contains("tools/call")
-        && !text.contains(bundle::HOOK_COMMAND)
+    text.contains("receive_hook_event") && text.contains("tools/call")
 }
 
 /// Whether `path`, as a manifest names it, is a place where bundled files go: a manifest that

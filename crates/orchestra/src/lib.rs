@@ -32,7 +32,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use orchestra_process::{CHILD_COMMAND, adopt_orphans, child_main};
+use orchestra_process::{CHILD_COMMAND, adopt_orphans, child_main, close_in_children};
 use orchestra_runner::{agents::scripted, supervise};
 
 /// Makes a write beyond the file size limit (`ulimit -f`) an error instead of the end of the process. A handler does
@@ -48,7 +48,11 @@ pub(crate) fn keep_running_at_file_size_limit() {
 
 /// Runs the program to its end.
 pub fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
+    let mut words = std::env::args_os().skip(1).peekable();
+    // The commands of a script use the connection to the board that their job inherits.
+    if words.peek().is_none_or(|word| word != scripted::COMMAND) {
+        close_in_children();
+    }
     // Between this program and its children stands this program: nothing else is looked at first. The
     // same holds for the jobs of plans, and for the agent that does what a script says.
     match words.next() {

@@ -391,14 +391,19 @@ fn the_earlier_programs_script_is_replaced_with_a_backup() {
 }
 
 #[test]
-fn a_script_that_is_not_ours_is_not_run_by_our_hooks() {
-    let workspace = Workspace::git();
-    workspace.write(SCRIPT, "#!/bin/sh\nsomething else\n");
-    let said = workspace.run(["init"]);
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.out.contains("orchestra hook"), "{said:?}");
-    assert_eq!(workspace.read(SCRIPT), "#!/bin/sh\nsomething else\n");
-    assert!(!workspace.join(".claude/settings.json").exists());
+fn script_of_the_repository_is_not_registered_as_a_hook() {
+    for text in [
+        "#!/bin/sh\nsomething else\n",
+        "#!/bin/sh\n# orchestra hook\nsomething else\n",
+    ] {
+        let workspace = Workspace::git();
+        workspace.write(SCRIPT, text);
+        let said = workspace.run(["init"]);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.out.contains("no hook was registered"), "{said:?}");
+        assert_eq!(workspace.read(SCRIPT), text);
+        assert!(!workspace.join(".claude/settings.json").exists());
+    }
 }
 
 #[test]

@@ -448,6 +448,27 @@ fn server_in_a_sandbox_changes_no_protected_file_under_another_name() {
     assert!(text.contains("is a hard link"), "{refused:?}");
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn server_in_a_sandbox_has_no_file_that_the_starter_of_the_program_had_open() {
+    let workspace = Workspace::git();
+    let private = workspace.home().join("file");
+    fs::write(&private, "s3cret").unwrap();
+    sandboxed(
+        &workspace,
+        "if cat <&9 > read; then echo evil >&8; fi; echo done > ran",
+    );
+    let script = format!(
+        "exec 9<{0} 8>>{0}; orchestra mcp --mcp-config servers.json test a",
+        private.display()
+    );
+    let mut shell = workspace.command_as(std::path::Path::new("sh"), ["-c", &script]);
+    let tested = shell.output().unwrap();
+    assert_eq!(workspace.read("ran"), "done\n", "{tested:?}");
+    assert_eq!(workspace.read("read"), "", "{tested:?}");
+    assert_eq!(fs::read_to_string(&private).unwrap(), "s3cret");
+}
+
 /// Has a server in a sandbox try all of [`CHANGES`], as the tester or as another user.
 #[cfg(target_os = "linux")]
 fn changes_no_settings(user: Option<u32>) {

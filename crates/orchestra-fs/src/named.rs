@@ -86,6 +86,8 @@ pub struct Tree {
     /// Names of compiled modules by their directories; `None` where a directory cannot be listed.
     compiled: BTreeMap<PathBuf, Option<Arc<BTreeSet<OsString>>>>,
     read: BTreeMap<PathBuf, Content>,
+    /// Whether a path led through a link that differs by process.
+    has_process_link: bool,
 }
 
 impl Tree {
@@ -108,6 +110,7 @@ impl Tree {
             manifests: BTreeMap::new(),
             compiled: BTreeMap::new(),
             read: BTreeMap::new(),
+            has_process_link: false,
         })
     }
 
@@ -127,6 +130,13 @@ impl Tree {
     #[must_use]
     pub const fn paths_left(&self) -> usize {
         self.paths_left
+    }
+
+    /// Returns whether a path that was looked up leads through a link that is another one for each process, such as
+    /// `/proc/self/cwd`. Another process finds another file there.
+    #[must_use]
+    pub const fn has_process_link(&self) -> bool {
+        self.has_process_link
     }
 
     /// Returns the work that was done, as the number of paths that could have been looked up instead.
@@ -166,12 +176,13 @@ impl Tree {
     }
 
     /// Finds an entry without counting it.
-    fn entry(&self, from: &Path, named: &Path) -> Option<Entry> {
+    fn entry(&mut self, from: &Path, named: &Path) -> Option<Entry> {
         let bytes = named.as_os_str().as_encoded_bytes();
         if bytes.is_empty() || bytes.contains(&0) {
             return None;
         }
         let path = self.top.join(from).join(named);
+        self.has_process_link |= leads_through_process(&path);
         let inside = |path: &Path| path.strip_prefix(&self.top).ok().map(Path::to_owned);
         let why = match path.canonicalize() {
             Ok(found) => match inside(&found) {
@@ -260,6 +271,28 @@ fn read(mut file: &File, left: &mut u64) -> io::Result<Content> {
 fn long(found: &std::fs::Metadata) -> Content {
     let (seconds, nanoseconds) = (found.ctime(), found.ctime_nsec());
     Content::Long(format!("{} {seconds} {nanoseconds}", found.len()))
+}
+
+/// Returns whether a path leads through a link of `/proc` that is another one for each process. Standard streams and
+/// other open files, such as `/dev/stderr`, do not count: a child has those that the program gives it.
+#[cfg(target_os = "linux")]
+fn leads_through_process(path: &Path) -> bool {
+    use rustix::{
+        fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
+        io::Errno,
+    };
+    let is_open_file = |path: &Path| path.parent().is_some_and(|parent| parent.ends_with("fd"));
+    let is_stream = ["/dev/stdin", "/dev/stdout", "/dev/stderr"]
+        .iter()
+        .any(|stream| path == Path::new(stream));
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
+    opened.err() == Some(Errno::LOOP) && !is_stream && !is_open_file(path) && path.exists()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn leads_through_process(_: &Path) -> bool {
+    false
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -65,8 +65,8 @@ pub struct Covered {
 pub(crate) struct SharedWork {
     /// The [effort](Tree::effort) so far.
     effort: usize,
-    /// Code by its directory, with the effort of reading it.
-    code: BTreeMap<(Loads, PathBuf), (Code, usize)>,
+    /// Code by its directory, with the effort of reading it, and whether it has a link that differs by process.
+    code: BTreeMap<(Loads, PathBuf), (Code, usize, bool)>,
     /// Packages by the name of their manifests.
     packages: BTreeMap<&'static str, Arc<Packages>>,
 }
@@ -101,6 +101,12 @@ pub enum Gap {
     /// Too much effort for the servers before this one.
     #[error("not all files that the servers of the workspace name can be looked at")]
     Servers,
+    /// A path that leads to another file in each process.
+    #[error(
+        "a path of the server leads through a link that is another one for each process, such as /proc/self/cwd; name the \
+         file by its own path"
+    )]
+    Process,
     /// Too many paths.
     #[error(
         "the command line and environment of the server may name more than {} paths",
@@ -148,6 +154,7 @@ impl Covered {
             starts: BTreeSet::new(),
             parts: Vec::new(),
             words: 0,
+            has_process_link: false,
             covered: Self::default(),
         };
         search.covered.gap = search.server(config, scope).err();
@@ -222,6 +229,8 @@ struct Search<'s> {
     parts: Vec<(String, Use)>,
     /// Number of words and parts.
     words: usize,
+    /// Whether code has a link that differs by process.
+    has_process_link: bool,
     covered: Covered,
 }
 
@@ -315,6 +324,7 @@ impl Search<'_> {
         self.manifests(&line[0], &words)?;
         match self.tree.is_exhausted() {
             true => Err(Gap::Paths),
+            false if self.has_process_link || self.tree.has_process_link() => Err(Gap::Process),
             false => Ok(()),
         }
     }
@@ -428,7 +438,7 @@ impl Search<'_> {
             return Code::Unknown(Unlisted::Entries);
         }
         let key = (loads, below.to_owned());
-        let (code, effort) = match self.shared.code.get(&key) {
+        let (code, effort, has_process_link) = match self.shared.code.get(&key) {
             Some(known) => known.clone(),
             None => {
                 let Ok(mut tree) = Tree::open(self.tree.top()) else {
@@ -437,11 +447,13 @@ impl Search<'_> {
                 let code = tree.code(loads, below);
                 let effort = tree.effort();
                 self.shared.effort += effort;
-                self.shared.code.insert(key, (code.clone(), effort));
-                (code, effort)
+                let found = (code, effort, tree.has_process_link());
+                self.shared.code.insert(key, found.clone());
+                found
             }
         };
         self.code_effort += effort;
+        self.has_process_link |= has_process_link;
         code
     }
 

@@ -473,6 +473,33 @@ fn more_directories_and_files_than_are_covered_are_reported() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn path_through_a_link_that_differs_by_process_is_reported() {
+    let workspace = Workspace::new();
+    workspace.write("sub/x.sh", "x");
+    let link = |name: &str, target: &str| {
+        std::os::unix::fs::symlink(target, workspace.0.path().join(name)).unwrap();
+    };
+    link("sub/link.sh", "/proc/self/cwd/Cargo.toml");
+    link("sub/root", "/proc/self/root");
+    for server in [
+        json!({"command": "sh", "args": ["/proc/self/cwd/Cargo.toml"], "cwd": "sub"}),
+        json!({"command": "sh", "args": ["/dev/fd/../cwd/Cargo.toml"]}),
+        json!({"command": "sh", "args": ["-c", "cd sub; exec sh /proc/thread-self/cwd/Cargo.toml"]}),
+        json!({"command": "sh", "args": ["link.sh"], "cwd": "sub"}),
+        json!({"command": "sh", "args": ["sub/root/etc/passwd"]}),
+        json!({"command": "sh", "cwd": "/proc/self/cwd"}),
+    ] {
+        let gap = workspace.covered(&server).gap();
+        assert_eq!(gap, Some(Gap::Process), "{server}");
+    }
+    for word in ["/dev/stderr", "/dev/fd/2", "/proc", "/proc/self/status"] {
+        let server = json!({"command": "sh", "args": ["x.sh", word], "cwd": "sub"});
+        assert_eq!(workspace.covered(&server).gap(), None, "{word}");
+    }
+}
+
+#[test]
 fn workspace_that_cannot_be_read_is_reported() {
     let workspace = Workspace::new();
     let server = json!({"command": "sh"});

@@ -30,6 +30,10 @@ const MAX_LISTING: usize = 64 << 20;
 const HEADER_BYTES: usize = 128;
 /// Most bytes of the message of a commit.
 const MAX_MESSAGE: usize = 64 << 10;
+/// Program that receives a push in a repository of this machine. It runs nothing that the repository names: the
+/// repository can come from an archive. Git passes its own settings of this kind only to remotes elsewhere.
+const RECEIVER: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=: \
+                        -c core.fsmonitor=false -c receive.autogc=false -c receive.denyCurrentBranch=refuse receive-pack";
 /// Mode of a regular file.
 const REGULAR: &str = "100644";
 
@@ -245,7 +249,9 @@ impl Repository {
         let remote = remote_name(remote)?;
         let name = reference.as_str();
         let expected = expected.map_or("", Commit::as_str);
-        let asked = [
+        let lease = format!("--force-with-lease={name}:{expected}");
+        let update = format!("{commit}:{name}");
+        let mut asked = vec![
             "push",
             "--quiet",
             "--no-verify",
@@ -253,11 +259,12 @@ impl Repository {
             // A signature can ask for a passphrase.
             "--no-signed",
             "--recurse-submodules=no",
-            &format!("--force-with-lease={name}:{expected}"),
-            "--",
-            remote,
-            &format!("{commit}:{name}"),
+            &lease,
         ];
+        if self.pushes_to_this_machine(remote).await? {
+            asked.push(RECEIVER);
+        }
+        asked.extend(["--", remote, &update]);
         let call = self.call("push the board", asked).on(shown_remote(remote));
         let call = self.unattended(call, occasion).await?;
         match call.run().await {
@@ -267,6 +274,25 @@ impl Repository {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns whether a push to the name or URL of a remote goes to a repository of this machine.
+    async fn pushes_to_this_machine(&self, remote: &str) -> Result<bool, GitError> {
+        const NAME: &str = "orchestra-push";
+        let known = ["remote", "get-url", "--push", "--all", remote];
+        let known = self.call("look for the address of a push", known);
+        let answer = known.accept(&[0, 2, 128]).run().await?;
+        let answer = match answer.code {
+            0 => answer,
+            // It is a URL, to which settings apply that rewrite addresses.
+            _ => {
+                let url = format!("--config-env=remote.{NAME}.url=GIT_REMOTE_URL");
+                let asked = ["remote", "get-url", "--push", "--all", NAME];
+                let call = self.call("look for the address of a push", asked);
+                call.option(url).env("GIT_REMOTE_URL", remote).run().await?
+            }
+        };
+        Ok(answer.text().lines().any(is_of_this_machine))
     }
 
     /// Names of the remotes of the repository.
@@ -581,6 +607,18 @@ fn remote_name(remote: &str) -> Result<&str, GitError> {
     })
 }
 
+/// Returns whether git finds a repository by its path, as opposed to `URL`s and `host:path` of ssh.
+fn is_of_this_machine(address: &str) -> bool {
+    let is_file = |scheme: &str| scheme.eq_ignore_ascii_case("file");
+    match address.split_once("://") {
+        Some((scheme, _)) if !scheme.contains('/') => is_file(scheme),
+        _ => match (address.find(':'), address.find('/')) {
+            (Some(colon), slash) => slash.is_some_and(|slash| slash < colon),
+            (None, _) => true,
+        },
+    }
+}
+
 /// A path as `git fast-import` reads it.
 fn quoted(path: &str) -> String {
     let mut text = String::from("\"");
@@ -612,6 +650,31 @@ fn tidy(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_are_recognized() {
+        for address in [
+            "/a/b",
+            "./a",
+            "a",
+            "a/b:c",
+            "file:///a",
+            "FILE:///a",
+            "/a://b",
+        ] {
+            assert!(is_of_this_machine(address), "{address}");
+        }
+        for address in [
+            "host:a",
+            "me@host:a/b",
+            "https://h/a",
+            "ssh://h/a",
+            "ext::sh -c x",
+            "[::1]:a",
+        ] {
+            assert!(!is_of_this_machine(address), "{address}");
+        }
+    }
 
     fn check(fields: &[&str]) -> Result<Vec<String>, String> {
         let fields = fields.iter().map(|field| field.as_bytes());

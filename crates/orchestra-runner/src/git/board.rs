@@ -261,7 +261,7 @@ impl Repository {
             "--recurse-submodules=no",
             &lease,
         ];
-        if self.pushes_to_this_machine(remote).await? {
+        if self.may_push_to_this_machine(remote).await? {
             asked.push(RECEIVER);
         }
         asked.extend(["--", remote, &update]);
@@ -276,23 +276,32 @@ impl Repository {
         }
     }
 
-    /// Returns whether a push to the name or URL of a remote goes to a repository of this machine.
-    async fn pushes_to_this_machine(&self, remote: &str) -> Result<bool, GitError> {
-        const NAME: &str = "orchestra-push";
-        let known = ["remote", "get-url", "--push", "--all", remote];
-        let known = self.call("look for the address of a push", known);
-        let answer = known.accept(&[0, 2, 128]).run().await?;
-        let answer = match answer.code {
-            0 => answer,
-            // It is a URL, to which settings apply that rewrite addresses.
-            _ => {
-                let url = format!("--config-env=remote.{NAME}.url=GIT_REMOTE_URL");
-                let asked = ["remote", "get-url", "--push", "--all", NAME];
-                let call = self.call("look for the address of a push", asked);
-                call.option(url).env("GIT_REMOTE_URL", remote).run().await?
-            }
-        };
-        Ok(answer.text().lines().any(is_of_this_machine))
+    /// Returns whether a push to the name or URL of a remote may go to a repository of this machine.
+    async fn may_push_to_this_machine(&self, remote: &str) -> Result<bool, GitError> {
+        const OPERATION: &str = "look for the address of a push";
+        let asked = ["remote", "get-url", "--push", "--all", remote];
+        let call = self.call(OPERATION, asked).accept(&[0, 2, 128]);
+        let answer = call.run().await?;
+        if answer.code == 0 {
+            return Ok(answer.text().lines().any(is_of_this_machine));
+        }
+        let asked = ["ls-remote", "--get-url", "--", remote];
+        let answer = self.call(OPERATION, asked).run().await?;
+        let asked = [
+            "config",
+            "-z",
+            "--name-only",
+            "--get-regexp",
+            r"^url\..*\.pushinsteadof$",
+        ];
+        let call = self.call(OPERATION, asked).accept(&[0, 1]);
+        let rewritten = call.run().await?.text();
+        let bases = rewritten.split('\0').filter_map(|key| {
+            let (base, _) = key.strip_prefix("url.")?.rsplit_once('.')?;
+            Some(base)
+        });
+        Ok(is_of_this_machine(answer.text().trim_end())
+            || bases.into_iter().any(is_of_this_machine))
     }
 
     /// Names of the remotes of the repository.

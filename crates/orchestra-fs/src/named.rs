@@ -281,13 +281,21 @@ fn leads_through_process(path: &Path) -> bool {
         fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
         io::Errno,
     };
-    let is_open_file = |path: &Path| path.parent().is_some_and(|parent| parent.ends_with("fd"));
-    let is_stream = ["/dev/stdin", "/dev/stdout", "/dev/stderr"]
-        .iter()
-        .any(|stream| path == Path::new(stream));
+    let names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
+    let is_open_file = matches!(
+        names[..],
+        ["/", "dev", "stdin" | "stdout" | "stderr"]
+            | ["/", "dev", "fd", _]
+            | ["/", "proc", _, "fd", _]
+    );
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
-    opened.err() == Some(Errno::LOOP) && !is_stream && !is_open_file(path) && path.exists()
+    // Links that lead to each other have the same error. The entry that is looked up may exist in the other process alone.
+    let is_loop = || {
+        path.metadata()
+            .is_err_and(|error| error.raw_os_error() == Some(Errno::LOOP.raw_os_error()))
+    };
+    opened.err() == Some(Errno::LOOP) && !is_open_file && !is_loop()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -26,6 +26,10 @@ const MAX_PARTS: usize = 256;
 /// Line for a command line that does not tell its files.
 const UNCLEAR: &str = "other files: Orchestra cannot tell which files this command runs";
 
+/// Line for a path that leads to another file in each process.
+const PROCESS: &str = "other files: a path leads through a link that is another one for each process, such as \
+                       /proc/self/cwd; the agent is not started";
+
 /// Line for a command line with too many words.
 const CUT: &str = "other files: the command line has more words than Orchestra looks up";
 
@@ -38,6 +42,8 @@ pub(crate) struct Covered {
     is_unclear: bool,
     /// Number of texts whose entries are among them, where there are more texts than are looked up.
     cut: Option<usize>,
+    /// Whether a path leads to another file in each process.
+    has_process_link: bool,
 }
 
 /// Text that may name entries.
@@ -85,6 +91,12 @@ pub(crate) enum Difference {
     /// The code in a directory is not all known, in one of both. It is never known to be the same.
     #[error("the code in `{0}` cannot be compared: {1}")]
     Uncompared(String, Unlisted),
+    /// A path leads to another file in each process.
+    #[error(
+        "a path of the command line leads through a link that is another one for each process, such as /proc/self/cwd; name \
+         the file by its own path"
+    )]
+    Process,
     /// The files that the command lines may run are known in the workspace alone.
     #[error("Orchestra can no longer tell which files the command line runs there")]
     Unclear,
@@ -156,6 +168,7 @@ impl Covered {
             covered.named.extend(found);
             covered.is_unclear |= is_unclear;
         }
+        covered.has_process_link = tree.has_process_link();
         Ok(covered)
     }
 
@@ -177,12 +190,16 @@ impl Covered {
         let lines = lines.map(|(path, content)| format!("{} ({content})", path_text(path)));
         let unclear = self.is_unclear.then(|| UNCLEAR.to_owned());
         let cut = self.cut.map(|_| CUT.to_owned());
-        lines.chain(unclear).chain(cut).collect()
+        let process = self.has_process_link.then(|| PROCESS.to_owned());
+        lines.chain(unclear).chain(cut).chain(process).collect()
     }
 
     /// Returns a difference from the `agreed` directory. Absolute paths lead to the same entry from each directory, and a
     /// path that leads nowhere runs nothing.
     pub(crate) fn difference(&self, agreed: &Self) -> Option<Difference> {
+        if self.has_process_link || agreed.has_process_link {
+            return Some(Difference::Process);
+        }
         for (path, target) in self.named.iter().chain(&agreed.named) {
             if let Target::Uncompared(why) = target {
                 return Some(Difference::Uncompared(path_text(path), why.clone()));

@@ -480,12 +480,12 @@ fn path_through_a_link_that_differs_by_process_is_reported() {
     let link = |name: &str, target: &str| {
         std::os::unix::fs::symlink(target, workspace.0.path().join(name)).unwrap();
     };
-    link("sub/link.sh", "/proc/self/cwd/Cargo.toml");
+    link("sub/link.sh", "/proc/self/cwd/x.sh");
     link("sub/root", "/proc/self/root");
     for server in [
-        json!({"command": "sh", "args": ["/proc/self/cwd/Cargo.toml"], "cwd": "sub"}),
-        json!({"command": "sh", "args": ["/dev/fd/../cwd/Cargo.toml"]}),
-        json!({"command": "sh", "args": ["-c", "cd sub; exec sh /proc/thread-self/cwd/Cargo.toml"]}),
+        json!({"command": "sh", "args": ["/proc/self/cwd/x.sh"], "cwd": "sub"}),
+        json!({"command": "sh", "args": ["/dev/fd/../cwd/x.sh"]}),
+        json!({"command": "sh", "args": ["-c", "cd sub; exec sh /proc/thread-self/cwd/x.sh"]}),
         json!({"command": "sh", "args": ["link.sh"], "cwd": "sub"}),
         json!({"command": "sh", "args": ["sub/root/etc/passwd"]}),
         json!({"command": "sh", "cwd": "/proc/self/cwd"}),

@@ -50,6 +50,31 @@ fn files_of_an_agent_are_those_of_each_word_of_its_command_line() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn agent_with_a_path_that_differs_by_process_is_never_compared() {
+    let workspace = tempfile::tempdir().unwrap();
+    fs::write(workspace.path().join("agent.sh"), "x").unwrap();
+    symlink("x", workspace.path().join("x")).unwrap();
+    for (words, is_found) in [
+        (["sh", "/proc/self/cwd/agent.sh"], true),
+        (["-c", "sh /dev/fd/../cwd/agent.sh"], true),
+        (["agent.sh", "/dev/stderr"], false),
+        (["agent.sh", "x"], false),
+    ] {
+        let profile = profile("sh", &words);
+        let covered = Covered::of(None, &profile, workspace.path()).unwrap();
+        let there = covered.at_start(None, &profile, workspace.path());
+        let difference = there.unwrap().difference(&covered);
+        assert_eq!(
+            difference,
+            is_found.then_some(Difference::Process),
+            "{words:?}"
+        );
+        assert_eq!(covered.lines().contains(&PROCESS.to_owned()), is_found);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn program_of_an_agent_whose_path_is_not_utf_8_is_one_of_its_files() {
     use std::os::unix::ffi::OsStrExt as _;
 

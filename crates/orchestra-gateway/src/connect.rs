@@ -299,9 +299,10 @@ impl LateChild {
     /// The variable by which Python reads and writes bytecode outside of the workspace, where an approval covers files of
     /// the server: bytecode with the time and size of a covered file would run in its place. A sandbox of the server
     /// closes the directory.
-    fn bytecode(&self, variables: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
-        let is_set = variables.iter().any(|(name, _)| name == BYTECODE)
-            || self.scope.variable(BYTECODE).is_ok();
+    fn bytecode(&self, child: &ChildConfig) -> Option<(OsString, OsString)> {
+        let inherits_all = child.environment == process::Environment::All;
+        let is_set = child.variables.iter().any(|(name, _)| name == BYTECODE)
+            || inherits_all && self.scope.variable(BYTECODE).is_ok();
         let is_covered = self.config.covered.is_some() && self.config.sandbox == Sandbox::None;
         let directory = self.log.as_ref()?.parent()?.join("bytecode");
         (is_covered && !is_set).then(|| (BYTECODE.into(), directory.into()))
@@ -328,7 +329,8 @@ impl LateChild {
         child.variables = variables
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        child.variables.extend(self.bytecode(&child.variables));
+        let bytecode = self.bytecode(&child);
+        child.variables.extend(bytecode);
         child.secrets = self.secrets();
         let limits = &config.limits.process;
         child.limits = process::Limits {

@@ -5,6 +5,7 @@
 //! and each file where a program runs all of them, or finds what it loads by its name. Files that the covered ones load
 //! by themselves are not covered.
 
+mod lookups;
 mod members;
 
 use std::{
@@ -58,6 +59,7 @@ pub struct Covered {
     targets: BTreeMap<PathBuf, PathBuf>,
     gap: Option<Gap>,
     is_unclear: bool,
+    lookups: BTreeMap<PathBuf, bool>,
 }
 
 /// Work for the servers of a workspace, with the results that several of them need.
@@ -146,12 +148,15 @@ impl Covered {
             return gap(Gap::Workspace);
         };
         let mut search = Search {
+            workspace: scope.workspace(),
             tree,
             shared,
             code: BTreeSet::new(),
             code_effort: 0,
             bases: Vec::new(),
+            own: Vec::new(),
             starts: BTreeSet::new(),
+            loaded: BTreeSet::new(),
             parts: Vec::new(),
             words: 0,
             has_process_link: false,
@@ -163,12 +168,13 @@ impl Covered {
     }
 
     /// Returns the part that an approval is for. Left out are doubts about further files, which come and go with the
-    /// directories that other programs write, and the variables, whose file is covered. A directory whose files are not
-    /// known is one of the files.
+    /// directories that other programs write, and the variables, whose file is covered. So are directories of code, because
+    /// the files in them are covered. A directory whose files are not known is one of the files.
     pub(crate) fn approved(&self) -> Self {
         Self {
             variables: Vec::new(),
             is_unclear: false,
+            lookups: BTreeMap::new(),
             ..self.clone()
         }
     }
@@ -177,6 +183,13 @@ impl Covered {
     pub fn files(&self) -> impl Iterator<Item = (&Path, &Content)> {
         let files = self.files.iter();
         files.map(|(path, content)| (path.as_path(), content))
+    }
+
+    /// Directories below the workspace in which the server looks for code. They may be absent. The flag is set where it
+    /// also looks in the directories below them.
+    pub(crate) fn lookups(&self) -> impl Iterator<Item = (&Path, bool)> {
+        let lookups = self.lookups.iter();
+        lookups.map(|(path, is_deep)| (path.as_path(), *is_deep))
     }
 
     /// Paths of the sandbox that lead elsewhere by symbolic links, with their targets.
@@ -215,6 +228,7 @@ enum Use {
 }
 
 struct Search<'s> {
+    workspace: &'s Path,
     tree: Tree,
     shared: &'s mut SharedWork,
     /// Directories that were searched for code.
@@ -223,8 +237,12 @@ struct Search<'s> {
     code_effort: usize,
     /// Directories that relative paths may start from.
     bases: Vec<PathBuf>,
+    /// Those of them in which the server works.
+    own: Vec<PathBuf>,
     /// Directories below the top from which manifests are looked for.
     starts: BTreeSet<PathBuf>,
+    /// Those of them with files and members that the server loads.
+    loaded: BTreeSet<PathBuf>,
     /// Parts of the words, which may name files.
     parts: Vec<(String, Use)>,
     /// Number of words and parts.
@@ -299,6 +317,7 @@ impl Search<'_> {
         for directory in directories.into_iter().chain(beside) {
             self.base(directory)?;
         }
+        self.own.clone_from(&self.bases);
         self.files(&line, &variables)
     }
 
@@ -309,11 +328,13 @@ impl Search<'_> {
         for (part, _) in parts.iter().rev().chain(&parts) {
             self.directories_of(part)?;
         }
+        self.note_moves(line);
         let command = || line.iter().map(String::as_str);
         self.covered.is_unclear = is_unclear(command());
         self.code(&CodePaths::of(command()))?;
         for (name, value) in variables {
             self.code(&CodePaths::of_variable(name, value))?;
+            self.note_modules(name, value);
         }
         for (part, used) in &parts {
             self.part(part, *used)?;
@@ -322,6 +343,7 @@ impl Search<'_> {
         let words: Vec<&str> = words.collect();
         self.members(&words);
         self.manifests(&line[0], &words)?;
+        self.note_lookups(line);
         match self.tree.is_exhausted() {
             true => Err(Gap::Paths),
             false if self.has_process_link || self.tree.has_process_link() => Err(Gap::Process),
@@ -412,6 +434,7 @@ impl Search<'_> {
     fn code(&mut self, found: &CodePaths) -> Result<(), Gap> {
         self.covered.is_unclear |= found.is_unclear;
         for (loads, path) in &found.paths {
+            self.note_code(*loads, path);
             for base in self.bases.clone() {
                 let below = self.tree.code_directory(*loads, &base, Path::new(path));
                 let Some(below) = below else {
@@ -472,6 +495,7 @@ impl Search<'_> {
                     return Ok(());
                 }
                 self.starts.insert(parent(&below));
+                self.loaded.insert(parent(&below));
                 self.cover(below)
             }
             Entry::Closed(below, why) => self.insert(below, why),
@@ -527,6 +551,7 @@ impl Search<'_> {
             let packages = self.packages(manifest);
             directories.extend(packages.named(name, manifest).cloned());
             self.covered.is_unclear |= packages.is_partial || directories.is_empty();
+            self.loaded.extend(directories.iter().cloned());
             self.starts.extend(directories);
         }
     }

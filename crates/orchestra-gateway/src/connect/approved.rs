@@ -78,12 +78,66 @@ impl Connector for Compared {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{ffi::OsStr, fs, path::Path};
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::{File, FileKind, Source};
+    use crate::{
+        config::{File, FileKind, Source},
+        connect::LateChild,
+    };
+
+    fn config(workspace: &Path, server: &Value) -> ServerConfig {
+        let file = File {
+            path: workspace.join(".mcp.json").into(),
+            source: Source::Workspace,
+            trust: Source::Workspace.trust(),
+            directory: workspace.to_owned(),
+            kind: FileKind::Servers,
+            owners: None,
+        };
+        let text = json!({"mcpServers": {"a": server}}).to_string();
+        let config = file.understand(&text).servers.remove(0).config;
+        ServerConfig::clone(&config.unwrap())
+    }
+
+    #[test]
+    fn approved_server_without_a_sandbox_reads_no_bytecode_of_the_workspace() {
+        const VARIABLE: &str = "PYTHONPYCACHEPREFIX";
+        let workspace = tempfile::tempdir().unwrap();
+        let variable = |server: Value, host: Option<&'static str>| {
+            let mut config = config(workspace.path(), &server);
+            let read = move |name: &str| host.filter(|_| name == VARIABLE).map(str::to_owned);
+            let scope = Scope::new(workspace.path(), None, read);
+            config.covered = Some(Arc::new(Covered::of(&config, &scope).approved()));
+            let child = LateChild {
+                scope,
+                config: Arc::new(config),
+                log: Some("/state/a/log".into()),
+            };
+            let variables = child.expanded().unwrap().variables;
+            let mut found = variables.into_iter().filter(|(name, _)| name == VARIABLE);
+            found.next().map(|(_, value)| value)
+        };
+        let plain = json!({"command": "python3"});
+        let own = json!({"command": "python3", "env": {VARIABLE: "/own"}});
+        let sandboxed = json!({"command": "python3", "sandbox": "workspace"});
+        for (server, host, expected) in [
+            (plain.clone(), None, Some("/state/a/bytecode")),
+            // It does not inherit the variable.
+            (plain, Some("/host"), Some("/state/a/bytecode")),
+            (own, None, Some("/own")),
+            (sandboxed, None, None),
+        ] {
+            let found = variable(server.clone(), host);
+            assert_eq!(
+                found.as_deref(),
+                expected.map(OsStr::new),
+                "{server} {host:?}"
+            );
+        }
+    }
 
     #[test]
     fn approved_server_starts_until_a_covered_file_changes() {
@@ -94,18 +148,8 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         write("one/Cargo.toml", "[package]\nname = \"server\"\n");
-        let file = File {
-            path: workspace.path().join(".mcp.json").into(),
-            source: Source::Workspace,
-            trust: Source::Workspace.trust(),
-            directory: workspace.path().to_owned(),
-            kind: FileKind::Servers,
-            owners: None,
-        };
         let server = json!({"command": "cargo", "args": ["run", "-p", "server"]});
-        let text = json!({"mcpServers": {"a": server}}).to_string();
-        let config = file.understand(&text).servers.remove(0).config;
-        let mut config = ServerConfig::clone(&config.unwrap());
+        let mut config = config(workspace.path(), &server);
         let scope = Scope::new(workspace.path(), None, |_| None);
         config.covered = Some(Arc::new(Covered::of(&config, &scope).approved()));
         let refusal = || match compare(&config, &scope) {

@@ -1,7 +1,8 @@
 //! Servers without a sandbox whose code a server in a sandbox may write.
 //!
 //! Their covered files are compared before each start. A running server may exchange a file between the comparison and
-//! the moment at which the program reads the file. Its code would run outside of its sandbox then.
+//! the moment at which the program reads the file. It may also put a new file where the program looks for code. Its code
+//! would run outside of its sandbox then.
 
 use std::{
     collections::BTreeSet,
@@ -50,9 +51,12 @@ pub(super) fn refuse(found: &mut Found, scope: &Scope) {
             continue;
         };
         let path = path.strip_prefix(scope.workspace()).unwrap_or(&path);
-        let path = path.to_string_lossy();
+        let path = match path.as_os_str().is_empty() {
+            true => Path::new(".").to_string_lossy(),
+            false => path.to_string_lossy(),
+        };
         let reason = format!(
-            "the server `{writer}` may write `{}` from its sandbox, and could exchange it after the comparison with the \
+            "the server `{writer}` may write `{}` from its sandbox, and could change it after the comparison with the \
              approval; move the code, narrow `write` and `cwd` of `{writer}`, or give this server a sandbox",
             path.escape_debug()
         );
@@ -83,16 +87,20 @@ fn written(
     let covered = covered.map(|path| (top.join(directory_of_pattern(path)), true));
     // A symbolic link on the way to a file decides as much as the file.
     let named = named(&words, &cwd, top).map(|path| (path, false));
-    let paths = covered.chain(named);
+    let lookups = server.covered.lookups();
+    // The top has directories of data in it.
+    let lookups =
+        lookups.map(|(path, is_deep)| (top.join(path), is_deep && !path.as_os_str().is_empty()));
+    let paths = covered.chain(named).chain(lookups);
     let closed: Vec<PathBuf> = protected(top).collect();
-    for (path, is_covered) in paths {
-        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+    for (path, is_deep) in paths {
+        let real = resolved(&path);
         let is_closed = |path: &Path| closed.iter().any(|closed| path.starts_with(closed));
         for writer in writers {
-            // A covered directory may have a writable one in it.
+            // A directory of code may have a writable one in it.
             let meets = |path: &Path, writable: &Path| {
                 (path.starts_with(writable) && (!is_closed(path) || is_closed(writable)))
-                    || ((is_covered || path != top) && writable.starts_with(path))
+                    || (is_deep && writable.starts_with(path))
             };
             let mut writable = writer.writable.iter();
             if writable.any(|writable| meets(&path, writable) || meets(&real, writable)) {
@@ -101,6 +109,16 @@ fn written(
         }
     }
     None
+}
+
+/// A path without symbolic links, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let mut above = path.ancestors();
+    let real = above.find_map(|above| {
+        let real = above.canonicalize().ok()?;
+        Some(real.join(path.strip_prefix(above).ok()?))
+    });
+    real.unwrap_or_else(|| path.to_owned())
 }
 
 /// Names of the files that a program which runs packages, such as `npx`, reads beside the package. They are of the

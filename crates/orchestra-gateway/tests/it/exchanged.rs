@@ -1,9 +1,29 @@
 //! Servers without a sandbox whose code a server in a sandbox could exchange during a start.
 
+use std::fs;
+
 use orchestra_gateway::discovery::ServerState;
 use serde_json::{Value, json};
 
 use crate::support::World;
+
+/// Directories without files.
+const EMPTY: [&str; 14] = [
+    ".cargo",
+    ".mvn",
+    "bin",
+    "build/classes/com",
+    "buildSrc",
+    "data",
+    "hooks",
+    "lib",
+    "node_modules/.cache",
+    "sub/out",
+    "tools/__pycache__",
+    "web/dist",
+    "web/node_modules",
+    "work",
+];
 
 /// State of the approved server `b`, with the reason for it, beside an approved server `a`.
 fn state(a: &Value, b: &Value) -> (String, String) {
@@ -13,8 +33,14 @@ fn state(a: &Value, b: &Value) -> (String, String) {
         "tools/inner/c.py",
         "other/b.py",
         ".vscode/b.py",
+        "web/server.js",
+        "server.py",
+        "server/notes",
     ] {
         world.write(&format!("workspace/{file}"), "");
+    }
+    for directory in EMPTY {
+        fs::create_dir_all(world.path().join("workspace").join(directory)).unwrap();
     }
     let linked = world.path().join("workspace/tools/linked.py");
     std::os::unix::fs::symlink("../other/b.py", linked).unwrap();
@@ -98,5 +124,91 @@ fn server_whose_code_no_sandboxed_server_may_write_is_started() {
         (python("tools/inner/c.py"), python("tools/b.py")),
     ] {
         assert_eq!(state(&a, &b).0, "enabled", "{a} {b}");
+    }
+}
+
+/// A server with the words of a line as its command line.
+fn line(line: &str) -> Value {
+    let mut words = line.split(' ');
+    json!({"command": words.next(), "args": words.collect::<Vec<_>>()})
+}
+
+fn with(mut server: Value, name: &str, value: &str) -> Value {
+    server["env"] = json!({name: value});
+    server
+}
+
+#[test]
+fn server_whose_new_code_a_sandboxed_server_may_write_is_not_started() {
+    let shell = |line: &str| json!({"command": "sh", "args": ["-c", line]});
+    for (writable, b, path) in [
+        (
+            "build/classes",
+            line("java -cp build/classes Main"),
+            "build/classes",
+        ),
+        (
+            "build/classes/com",
+            line("java -cp build/classes Main"),
+            "build/classes",
+        ),
+        ("sub/out", shell("cd sub && java -cp out Main"), "sub/out"),
+        (".cargo", line("cargo run"), ".cargo"),
+        (".mvn", line("mvn exec:java"), ".mvn"),
+        ("buildSrc", line("gradle run"), "buildSrc"),
+        ("node_modules", line("npm start"), "node_modules"),
+        (
+            "web/node_modules",
+            line("node web/server.js"),
+            "web/node_modules",
+        ),
+        ("web/dist", line("node web/dist"), "web/dist"),
+        ("server", line("python3 -m server"), "server"),
+        (
+            "tools/__pycache__",
+            line("python3 -I tools/b.py"),
+            "tools/__pycache__",
+        ),
+        (
+            "lib",
+            with(line("python3 -c pass"), "PYTHONPATH", "lib"),
+            "lib",
+        ),
+        (
+            "lib",
+            with(line("node web/server.js"), "NODE_PATH", "/x:lib"),
+            "lib",
+        ),
+        ("lib", with(line("server"), "LD_LIBRARY_PATH", "lib"), "lib"),
+        ("bin", with(line("server"), "PATH", "bin:/usr/bin"), "bin"),
+        ("hooks", line("run-parts hooks"), "hooks"),
+        (".", line("python3 -m installed"), "installed"),
+    ] {
+        let (state, reason) = state(&confined(writable, &[]), &b);
+        assert_eq!(state, "invalid", "{writable} {b}");
+        let expected = format!("the server `a` may write `{path}` from its sandbox");
+        assert!(reason.contains(&expected), "{reason}");
+    }
+}
+
+#[test]
+fn server_whose_data_a_sandboxed_server_may_write_is_started() {
+    for (writable, b) in [
+        ("data", line("python3 tools/b.py --data data")),
+        ("data", line("node web/server.js data")),
+        ("data", line("java -cp build/classes Main data")),
+        ("data", line("/opt/server --language go --data data")),
+        ("data", with(python("tools/b.py"), "DATA_PATH", "data")),
+        ("server", python("server.py")),
+        ("node_modules/.cache", line("node web/server.js")),
+        ("work", line("npm start")),
+        (".", line("npx -y thing")),
+        (".", line("uvx thing --data data")),
+        (".", line("docker run -i thing")),
+        (".", line("/opt/server --data data")),
+        (".", line("node /opt/server.js")),
+    ] {
+        let (state, reason) = state(&confined(writable, &[]), &b);
+        assert_eq!(state, "enabled", "{writable} {b}: {reason}");
     }
 }

@@ -3,6 +3,7 @@
 mod again;
 mod beside;
 mod budgets;
+mod bytecode;
 mod foreseen;
 mod graphs;
 mod keeping;

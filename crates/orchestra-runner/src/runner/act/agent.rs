@@ -15,6 +15,7 @@ use super::{
     Cx, Done, brief,
     pressure::{Gauge, pieces},
     run,
+    sandbox::set_bytecode,
     usage::{usage_of, warn},
     watch::Watch,
 };
@@ -195,6 +196,7 @@ async fn called(
     let settings = run::settings(cx).await?;
     let mut order = run::order(cx, &settings, part, spec, program).await?;
     furnish(cx, &mut order, &invocation);
+    set_bytecode(&mut order, &cx.worktree().await?);
     cx.say(&format!(
         "agent {}: {}",
         call.chosen.name,

@@ -15,10 +15,21 @@ use orchestra_plan::{
 use orchestra_process::Sandbox;
 
 use super::Cx;
-use crate::{git::WORKTREES, plans::Options, supervise::Order};
+use crate::{
+    git::{WORKTREES, Worktree},
+    plans::Options,
+    supervise::Order,
+};
 
 /// Its home and its temporary files, in the git directory of its worktree, with which they go.
 const OWN: &str = "orchestra-home";
+
+/// Directory for bytecode of Python outside of a sandbox, in the git directory of the worktree. No sandbox opens it for
+/// writing.
+const BYTECODE: &str = "orchestra-bytecode";
+
+/// Variable with this directory.
+const BYTECODE_VARIABLE: &str = "PYTHONPYCACHEPREFIX";
 
 /// Directories of other git directories inside a git directory.
 const NESTED: [&str; 2] = ["worktrees", "modules"];
@@ -48,6 +59,7 @@ pub(super) async fn confine(
                 let entry = order.environment.entry(name.clone());
                 entry.or_insert_with(|| value.clone());
             }
+            set_bytecode(order, &cx.worktree().await?);
             return Ok(());
         }
     };
@@ -110,6 +122,13 @@ pub(super) async fn confine(
         protected,
     };
     Ok(())
+}
+
+/// Sets the variable by which Python reads and writes bytecode outside of the worktree, unless it is set. A job in a
+/// sandbox may leave bytecode there that has the time and size of a source, and would run in its place.
+pub(super) fn set_bytecode(order: &mut Order, worktree: &Worktree) {
+    let entry = order.environment.entry(BYTECODE_VARIABLE.into());
+    entry.or_insert_with(|| worktree.directory().join(BYTECODE).into());
 }
 
 /// A path without symbolic links, where it exists.

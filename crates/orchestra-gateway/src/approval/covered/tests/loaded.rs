@@ -227,3 +227,12 @@ fn files_of_build_tools_are_covered_for_these_tools() {
         assert_eq!(workspace.files(&line(words)), [""; 0], "{words}");
     }
 }
+
+#[test]
+fn directories_of_code_that_may_appear_are_no_part_of_an_approval() {
+    let workspace = Workspace::new();
+    let covered = workspace.covered(&line("java -cp out Main"));
+    let lookups: Vec<(&Path, bool)> = covered.lookups().collect();
+    assert_eq!(lookups, [(Path::new("out"), true)]);
+    assert_eq!(covered.approved().lookups().count(), 0);
+}

@@ -1,0 +1,233 @@
+//! Directories in which programs look for code that may not exist yet.
+//!
+//! A file that appears there later is covered then. Between the comparison and the start, it is not compared.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use orchestra_fs::{Entry, Loads, command_words, known_build_files};
+
+use super::{Search, has_program};
+use crate::{config::loads_code, expand::normal};
+
+/// Options and commands with a directory in which a program works.
+const MOVES: [&str; 6] = ["--cwd", "--dir", "--directory", "--prefix", "-C", "cd"];
+
+/// Programs that run packages. The files that they read in the workspace are of its projects.
+const RUNNERS: [&str; 5] = ["bunx", "npx", "pipx", "pnpx", "uvx"];
+
+/// Programs that read files of the workspace for some of their commands.
+const CONTAINERS: [&str; 2] = ["docker", "podman"];
+
+/// Commands of these programs that read files of the workspace.
+const CONTAINER_COMMANDS: [&str; 2] = ["build", "compose"];
+
+/// Programs that run the packages of the directory in which they work.
+const PACKAGES: [&str; 4] = ["bun", "npm", "pnpm", "yarn"];
+
+/// Programs that load packages for a file.
+const NODE: [&str; 4] = ["deno", "node", "ts-node", "tsx"];
+
+/// Programs whose first argument is a file, a directory or a module of code.
+const INTERPRETERS: [&str; 6] = ["bun", "deno", "node", "php", "ts-node", "tsx"];
+
+/// Options of Python with a value.
+const PYTHON_VALUES: [&str; 2] = ["-W", "-X"];
+
+/// Directory of packages of Node.js.
+const NODE_MODULES: &str = "node_modules";
+
+impl Search<'_> {
+    /// Notes the directories in which a server works.
+    pub(super) fn note_moves(&mut self, line: &[String]) {
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        let words = command_words(&words);
+        let next = words.windows(2).filter(|pair| MOVES.contains(&pair[0]));
+        let attached = words.iter().filter_map(|word| word.split_once('='));
+        let attached = attached.filter(|(option, _)| MOVES.contains(option));
+        let named = next.map(|pair| pair[1]).chain(attached.map(|(_, at)| at));
+        for name in named.collect::<Vec<_>>() {
+            for base in self.own.clone() {
+                if let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(name)) {
+                    let directory = self.tree.top().join(below);
+                    if !self.own.contains(&directory) {
+                        self.own.push(directory);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes a directory whose files run without being named.
+    pub(super) fn note_code(&mut self, loads: Loads, path: &str) {
+        self.note(path, matches!(loads, Loads::All | Loads::Code));
+    }
+
+    /// Notes the directories of a variable from which an interpreter loads modules.
+    pub(super) fn note_modules(&mut self, name: &str, value: &str) {
+        if !loads_code(name) || !(name.ends_with("PATH") || name.ends_with("LIB")) {
+            return;
+        }
+        for path in value.split([':', ';']) {
+            // A pattern of Lua.
+            let directory = path.split('?').next().unwrap_or(path);
+            if !directory.is_empty() {
+                self.note(directory, false);
+            }
+        }
+    }
+
+    /// Notes the directories in which the programs of a command line look for code and settings.
+    pub(super) fn note_lookups(&mut self, line: &[String]) {
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        let words = command_words(&words);
+        for script in scripts(&words) {
+            self.note(script, false);
+        }
+        let own = self.own.iter().filter_map(|base| self.inside(base));
+        let loaded = self.loaded.clone();
+        let all: BTreeSet<PathBuf> = own.chain(loaded.iter().cloned()).collect();
+        let tools = tools(&words);
+        let names = known_build_files(&tools);
+        let parents = names.iter().filter_map(|name| Path::new(name).parent());
+        let mut parents: BTreeSet<&Path> = parents.collect();
+        if has_program(&tools, &["dotnet", "msbuild"]) {
+            parents.insert(Path::new(""));
+        }
+        for directory in above(&all) {
+            for parent in &parents {
+                self.put(Some(&directory.join(parent)), false);
+            }
+        }
+        let starts = match () {
+            () if has_program(&tools, &PACKAGES) => above(&all),
+            () if has_program(&words, &NODE) => above(&loaded),
+            () => BTreeSet::new(),
+        };
+        for directory in starts {
+            self.put(Some(&directory.join(NODE_MODULES)), false);
+        }
+        let covered = self.covered.files.keys();
+        let sources = covered.filter(|path| path.extension().is_some_and(|end| end == "py"));
+        let caches = sources.map(|path| path.with_file_name("__pycache__"));
+        for cache in caches.collect::<Vec<_>>() {
+            self.put(Some(&cache), false);
+        }
+    }
+
+    /// Notes a directory, as seen from each directory in which the server works.
+    fn note(&mut self, path: &str, is_deep: bool) {
+        for base in self.own.clone() {
+            let path = self.inside(&base.join(path));
+            self.put(path.as_deref(), is_deep);
+        }
+    }
+
+    fn put(&mut self, below: Option<&Path>, is_deep: bool) {
+        if let Some(below) = below {
+            *self.covered.lookups.entry(below.to_owned()).or_default() |= is_deep;
+        }
+    }
+
+    /// Returns the path below the workspace, where it is in it.
+    fn inside(&self, path: &Path) -> Option<PathBuf> {
+        let path = normal(path);
+        let tops = [self.workspace, self.tree.top()];
+        let below = tops.iter().find_map(|top| path.strip_prefix(top).ok());
+        below.map(Path::to_owned)
+    }
+}
+
+/// Directories with all directories above them.
+fn above(directories: &BTreeSet<PathBuf>) -> BTreeSet<&Path> {
+    let all = directories.iter().flat_map(|start| start.ancestors());
+    all.collect()
+}
+
+/// Words that may be programs whose files of the workspace are code of a server.
+fn tools<'l>(words: &[&'l str]) -> Vec<&'l str> {
+    let reads = words.iter().any(|word| CONTAINER_COMMANDS.contains(word));
+    let (mut tools, mut is_value) = (Vec::new(), false);
+    for word in words {
+        let is_other = has_program(&[*word], &RUNNERS)
+            || !reads && has_program(&[*word], &CONTAINERS)
+            || is_value;
+        if !is_other {
+            tools.push(*word);
+        }
+        is_value = word.len() > 2 && word.starts_with("--") && !word.contains('=');
+    }
+    tools
+}
+
+/// Files, directories and modules that the interpreters among words run. Of a module it is the first package.
+fn scripts<'l>(words: &[&'l str]) -> Vec<&'l str> {
+    let (mut found, mut is_open, mut is_python) = (Vec::new(), false, false);
+    let (mut is_module, mut is_value) = (false, false);
+    for &word in words {
+        if !is_open {
+            let name = word.rsplit('/').next().unwrap_or(word);
+            is_python = name.starts_with("python") || name.starts_with("pypy");
+            is_open = is_python || INTERPRETERS.contains(&name);
+            continue;
+        }
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        let mut script = Some(word);
+        if let Some(option) = word.strip_prefix('-').filter(|_| !is_module) {
+            is_value = is_python && PYTHON_VALUES.contains(&word);
+            let is_short = is_python && !option.starts_with(['-', 'W', 'X']);
+            let module = option.split_once('m').filter(|_| is_short);
+            is_module = module.is_some();
+            script = module.map(|(_, module)| module);
+            script = script.filter(|module| !module.is_empty());
+        }
+        if let Some(script) = script {
+            let package = script.split('.').next().filter(|_| is_module);
+            found.push(package.unwrap_or(script));
+            (is_open, is_module) = (false, false);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn value_of_an_option_is_no_tool() {
+        for (line, expected) in [
+            (
+                "server --language go make",
+                &["server", "--language", "make"][..],
+            ),
+            ("npx -y cargo", &["-y", "cargo"]),
+            ("docker run x", &["run", "x"]),
+            ("docker compose up", &["docker", "compose", "up"]),
+            ("mise exec -- make", &["mise", "exec", "--", "make"]),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(tools(&words), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn script_of_an_interpreter_is_found() {
+        for (line, expected) in [
+            ("node server.js --data data", &["server.js"][..]),
+            ("/usr/bin/python3.12 -X dev -Bm srv.sub x", &["srv"]),
+            ("python3 -msrv x", &["srv"]),
+            ("python3 server data", &["server"]),
+            ("sh -c cd sub && node .", &["."]),
+            ("env A=1 bun run x", &["run"]),
+            ("server data", &[]),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(scripts(&words), expected, "{line}");
+        }
+    }
+}

@@ -3,18 +3,22 @@
 //! user has a token of their own.
 
 use std::{
+    convert::Infallible,
+    future::pending,
     io,
     net::SocketAddr,
     num::NonZeroU32,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::Context as _;
 use orchestra_fs::Directory;
 use orchestra_mcp::{
     files,
-    http::{AccessRules, OAuth, Rate, Tls, Token},
+    http::{Access, AccessRules, OAuth, Rate, Tls, Token},
 };
+use tokio::{task::spawn_blocking, time::sleep};
 
 use crate::{
     config::{AccessConfig, TlsFiles, TokenSource},
@@ -30,6 +34,13 @@ const ENDED_LOGINS: &str = "ended-logins";
 
 /// Secrets and certificates are short; what is longer is another file.
 const FILE_BYTES: u64 = 1024 * 1024;
+
+/// Pause before the file of tokens is read again.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Number of reads that must fail one after the other before no token is admitted: another program may be writing the
+/// file.
+const FAILURES: u32 = 2;
 
 /// Secrecy of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +125,32 @@ fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
     }
     anyhow::ensure!(!tokens.is_empty(), "{} contains no token", path.display());
     Ok(tokens)
+}
+
+/// Reads the configured file of tokens again and again, and admits the callers that it lists. Does not end.
+pub(crate) async fn follow_tokens(config: &AccessConfig, access: &Access) -> Infallible {
+    let TokenSource::File(path) = &config.token.value else {
+        return pending().await;
+    };
+    let mut failures = 0;
+    loop {
+        sleep(LOOK).await;
+        let file = path.clone();
+        let read = spawn_blocking(move || tokens_of_file(&file)).await;
+        match read.map_err(anyhow::Error::from).flatten() {
+            Ok(tokens) => {
+                failures = 0;
+                access.list_tokens(tokens);
+            }
+            Err(error) => {
+                failures += 1;
+                if failures == FAILURES {
+                    tracing::warn!("no token is admitted: {error:#}");
+                    access.list_tokens(Vec::new());
+                }
+            }
+        }
+    }
 }
 
 /// The lines of a file of tokens that hold one, with their places.

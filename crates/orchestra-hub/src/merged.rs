@@ -254,11 +254,12 @@ impl Merged {
         &self.sources[at.source].slot
     }
 
-    /// Returns the owner of a name that the server behind a provider must not use.
+    /// Returns whether a tool may be called by this name without the prefix of its server.
     pub(crate) fn permits_bare(&self, name: &str) -> bool {
         self.reserved.permits_bare(name)
     }
 
+    /// Returns the owner of a name that the server behind a provider must not use.
     pub(crate) fn reserved_by(&self, slot: &Slot, name: &str) -> Option<ProviderId> {
         self.reserved.owner(slot, name)
     }

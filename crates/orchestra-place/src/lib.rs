@@ -27,5 +27,5 @@ pub use index::{is_tracked, repository};
 pub use known::{Databases, KnownDatabases, ListError, Listing};
 pub use leadership::{Election, Leader, Leadership};
 pub use place::{Choice, IN_GIT, Place};
-pub use repository::{Checkout, Safety, check_answer};
+pub use repository::{Checkout, Safety, check_answer, check_links};
 pub use run::RunDirectory;

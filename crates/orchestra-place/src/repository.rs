@@ -130,6 +130,15 @@ impl Repository {
         }
     }
 
+    /// Refuses links in the git directory, at any depth, that lead out of it.
+    fn check_links(&self, safety: Safety) -> Result<(), PlaceError> {
+        if safety == Safety::Safe {
+            return Ok(());
+        }
+        let (own, common) = (&*self.own, &*common_directory(&self.own)?);
+        GitDirectories { own, common }.check_below_entries()
+    }
+
     /// Returns the top of the main checkout; `None` where the repository is bare, or its git directory does not tell.
     pub(crate) fn main(&self) -> Option<PathBuf> {
         let common = self.common.as_ref()?;
@@ -371,6 +380,20 @@ pub(crate) fn unreadable(path: &Path, source: io::Error) -> PlaceError {
     PlaceError::Unreadable { path, source }
 }
 
+/// Checks that no link in the git directory of a workspace, at any depth, leads out of it. A git directory in which no
+/// place can be is not looked at.
+///
+/// # Errors
+/// When there is such a link, when there are too many references to look for one, and when the workspace or a directory
+/// cannot be read.
+pub fn check_links(workspace: &Path, safety: Safety) -> Result<(), PlaceError> {
+    let found = Repository::find(&canonical(workspace)?, safety);
+    match found.ok().flatten() {
+        Some(found) => found.check_links(safety),
+        None => Ok(()),
+    }
+}
+
 /// Checks that git has found the working tree and the git directory of a workspace that its files name, that these
 /// lead to each other, and that no link in the git directory, at any depth, leads out of it. Comes before git is asked
 /// to write there.
@@ -386,10 +409,7 @@ pub fn check_answer(
     let workspace = canonical(workspace)?;
     if let Some(found) = Repository::locate(&workspace)? {
         found.check_back(safety)?;
-        if safety == Safety::Unlisted {
-            let (own, common) = (&*found.own, &*common_directory(&found.own)?);
-            GitDirectories { own, common }.check_below_entries()?;
-        }
+        found.check_links(safety)?;
         if is_same(&found.top, top)? && is_same(&found.own, own)? {
             return Ok(());
         }

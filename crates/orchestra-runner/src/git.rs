@@ -66,6 +66,7 @@ pub use marker::{Marker, Owner};
 pub use merge::{Conflict, ConflictPath, Forward};
 pub use names::ObjectFormat;
 pub use orphans::{Swept, WorktreeEntry};
+pub use pipes::find_pipe;
 pub use prepare::Prepared;
 pub use program::{Git, GitSettings, GitTimes, OLDEST_GIT};
 pub use removal::{Held, Removal};

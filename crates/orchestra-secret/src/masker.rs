@@ -1,6 +1,12 @@
 //! The masker: table and known values applied to texts and argument lists.
 
-use std::{borrow::Cow, collections::BTreeSet, fmt, ops::Range, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    fmt,
+    ops::Range,
+    sync::{PoisonError, RwLock},
+};
 
 use crate::{
     MASK,
@@ -23,13 +29,14 @@ pub struct Masker {
 }
 
 /// Values that every masker of this process knows.
-static OF_PROCESS: OnceLock<Known> = OnceLock::new();
+static OF_PROCESS: RwLock<Option<Known>> = RwLock::new(None);
 
 impl Default for Masker {
     /// Returns a masker of the table and the values that the process knows.
     fn default() -> Self {
+        let known = OF_PROCESS.read().unwrap_or_else(PoisonError::into_inner);
         Self {
-            known: OF_PROCESS.get().cloned().unwrap_or_default(),
+            known: known.clone().unwrap_or_default(),
             ..Self::table()
         }
     }
@@ -67,9 +74,10 @@ impl Masker {
     }
 
     /// Makes the known values of this masker known to every masker that the process creates from now on, wherever it
-    /// does. A program calls this once, at its start; further calls change nothing.
+    /// does. They replace those of an earlier call, which a masker of [`Masker::default`] has as well.
     pub fn install(self) {
-        let _ = OF_PROCESS.set(self.known);
+        let mut known = OF_PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(self.known);
     }
 
     /// Returns a masker of the table, the values that the process knows, and these values.

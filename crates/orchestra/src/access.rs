@@ -3,23 +3,27 @@
 //! user has a token of their own.
 
 use std::{
+    convert::Infallible,
+    future::pending,
     io,
     net::SocketAddr,
     num::NonZeroU32,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::Context as _;
 use orchestra_fs::Directory;
 use orchestra_mcp::{
     files,
-    http::{AccessRules, OAuth, Rate, Tls, Token},
+    http::{Access, AccessRules, OAuth, Rate, Tls, Token},
 };
+use tokio::{task::spawn_blocking, time::sleep};
 
 use crate::{
     config::{AccessConfig, TlsFiles, TokenSource},
     env::Variable,
-    servers,
+    secrets, servers,
 };
 
 /// Name of the file with the user's own token, in the directory of the user's state.
@@ -30,6 +34,16 @@ const ENDED_LOGINS: &str = "ended-logins";
 
 /// Secrets and certificates are short; what is longer is another file.
 const FILE_BYTES: u64 = 1024 * 1024;
+
+/// Pause before the file of tokens is read again.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Number of reads that must fail one after the other before no token is admitted: another program may be writing the
+/// file.
+const FAILURES: u32 = 2;
+
+/// Maximum number of tokens of a file that are masked. A masker knows some thousand values.
+const KNOWN_TOKENS: usize = 1_000;
 
 /// Secrecy of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +65,7 @@ pub(crate) fn rules(
     let tokens = match &config.token.value {
         TokenSource::None => Vec::new(),
         TokenSource::Environment => vec![token_of_environment()?],
-        TokenSource::File(path) => tokens_of_file(path)?,
+        TokenSource::File(path) => known_tokens_of_file(path)?,
     };
     let mut hosts = config.hosts.value.clone();
     if !address.ip().is_unspecified() {
@@ -100,12 +114,28 @@ fn token_of_environment() -> anyhow::Result<Token> {
         .with_context(|| format!("{name} contains no token"))
 }
 
-/// One token a line. Blank lines and lines that begin with `#` are skipped.
+/// The tokens of a file, which are masked from now on.
+fn known_tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
+    let text = text_of_file(path)?;
+    let tokens = tokens_of_text(path, &text)?;
+    let lines = written(&text).map(|(_, line)| line);
+    secrets::know(lines.take(KNOWN_TOKENS));
+    Ok(tokens)
+}
+
 fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
+    tokens_of_text(path, &text_of_file(path)?)
+}
+
+fn text_of_file(path: &Path) -> anyhow::Result<String> {
     let text = String::from_utf8(read(path, Holds::Secrets)?);
-    let text = text.map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", path.display()))?;
+    text.map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", path.display()))
+}
+
+/// One token a line. Blank lines and lines that begin with `#` are skipped.
+fn tokens_of_text(path: &Path, text: &str) -> anyhow::Result<Vec<Token>> {
     let mut tokens = Vec::new();
-    for (place, line) in written(&text) {
+    for (place, line) in written(text) {
         let token = line.parse().with_context(|| {
             // The line itself is a secret.
             format!("{}, line {}", path.display(), place + 1)
@@ -114,6 +144,32 @@ fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
     }
     anyhow::ensure!(!tokens.is_empty(), "{} contains no token", path.display());
     Ok(tokens)
+}
+
+/// Reads the configured file of tokens again and again, and admits the callers that it lists. Does not end.
+pub(crate) async fn follow_tokens(config: &AccessConfig, access: &Access) -> Infallible {
+    let TokenSource::File(path) = &config.token.value else {
+        return pending().await;
+    };
+    let mut failures = 0;
+    loop {
+        sleep(LOOK).await;
+        let file = path.clone();
+        let read = spawn_blocking(move || known_tokens_of_file(&file)).await;
+        match read.map_err(anyhow::Error::from).flatten() {
+            Ok(tokens) => {
+                failures = 0;
+                access.list_tokens(tokens);
+            }
+            Err(error) => {
+                failures += 1;
+                if failures == FAILURES {
+                    tracing::warn!("no token is admitted: {error:#}");
+                    access.list_tokens(Vec::new());
+                }
+            }
+        }
+    }
 }
 
 /// The lines of a file of tokens that hold one, with their places.
@@ -134,6 +190,7 @@ pub(crate) fn own_token() -> anyhow::Result<String> {
     }
     let (_, token) = Token::draw().context("cannot create a token")?;
     if create_secret(&path, &format!("{token}\n"))? {
+        secrets::know([&*token]);
         return Ok(token);
     }
     // Another program was first.

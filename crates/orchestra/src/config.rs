@@ -572,7 +572,8 @@ fn files_of(
     let owners = owners(workspace, user.as_ref().map(|(_, file)| file));
     let near = workspace.join(FILE);
     let mut files = Vec::new();
-    let read = file::read(&near, owners).map_err(|error| Failure::usage(error).bounded())?;
+    let read =
+        file::read(&near, owners.as_ref()).map_err(|error| Failure::usage(error).bounded())?;
     if let Some(mut file) = read {
         check_shared(&near, &file)?;
         file.access.leave_out_rates();

@@ -7,9 +7,8 @@ use crate::{canonical, config::Effect};
 
 /// Returns whether a value that is no text fits a pattern: as JSON, or by its text in any of its forms.
 pub(super) fn fits(value: &Value, pattern: &str, effect: Effect) -> bool {
-    let texts = [value.to_string(), canonical::text(&plain(value))];
-    let is_match = |text: &String| matches(pattern, text);
-    texts.iter().any(is_match)
+    matches(pattern, &value.to_string())
+        || matches(pattern, &canonical::text(&plain(value)))
         || serde_json::from_str(pattern).is_ok_and(|wanted: Value| is_same(&wanted, value, effect))
 }
 

@@ -26,20 +26,22 @@ use axum::{
     http::{Extensions, HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
+use tokio::sync::watch;
 
 use super::refuse;
-use cookie::Logins;
 pub(super) use cookie::login_of;
+use cookie::{Login, Logins};
 use gate::Gate;
 pub use names::{HostName, NameError, WebOrigin};
 pub use oauth::{
     ClientError, KeyTimes, KeysUrl, OAuth, OAuthError, OAuthNameError, OAuthRules, Scope,
     ServiceUrl, Subject, TrustedIssuer,
 };
-use peer::Peer;
+use peer::{Peer, PeerSession};
 use proof::Proof;
 use rate::Buckets;
 pub use rate::Rate;
+use token::Holders;
 pub use token::{Token, TokenError};
 
 /// Rules of an [`Access`]. By default requests of the user who runs this program are admitted, from
@@ -48,6 +50,7 @@ pub use token::{Token, TokenError};
 pub struct AccessRules {
     /// Tokens of callers (RFC 6750). With one, or with [`Self::oauth`], every caller must show a
     /// token. Without either, the user who runs this program needs none on this machine.
+    /// [`Access::list_tokens`] replaces them.
     pub tokens: Vec<Token>,
     /// Issuers whose tokens are admitted as well.
     pub oauth: Option<OAuth>,
@@ -81,6 +84,8 @@ struct Inner {
     buckets: Option<Buckets>,
     failures: Buckets,
     logins: Logins,
+    /// The tokens that callers may show.
+    holders: watch::Sender<Holders>,
 }
 
 /// Reason that a browser is not logged in.
@@ -104,7 +109,8 @@ pub enum Identity {
     /// The user who runs this program where no tokens are set, or anybody on a route that asks for
     /// no token.
     Anyone,
-    /// The holder of the token that stands at this place of [`AccessRules::tokens`].
+    /// The holder of the token at this place of [`AccessRules::tokens`]. Tokens that are listed later have the places
+    /// after these.
     Token(usize),
     /// Whom an issuer named.
     Subject(Subject),
@@ -197,7 +203,12 @@ impl Access {
     /// What lets in whom the rules say.
     #[must_use]
     pub fn new(rules: AccessRules) -> Self {
+        let holders = match asks_who_calls(&rules) {
+            true => rules.tokens.clone(),
+            false => rules.own_token.iter().cloned().collect(),
+        };
         Self(Arc::new(Inner {
+            holders: watch::Sender::new(Holders::new(holders)),
             buckets: rules.rate.map(Buckets::new),
             failures: Buckets::of_failures(),
             logins: Logins::new(rules.ended_logins.clone()),
@@ -264,7 +275,17 @@ impl Access {
     /// Whether callers must show a token, of whatever kind.
     #[must_use]
     pub fn asks_who_calls(&self) -> bool {
-        !self.0.rules.tokens.is_empty() || self.0.rules.oauth.is_some()
+        asks_who_calls(&self.0.rules)
+    }
+
+    /// Admits the holders of these tokens from now on, and no longer those of other [`AccessRules::tokens`]. Event
+    /// streams of the other holders end. Nothing changes where the rules have no tokens.
+    pub fn list_tokens(&self, tokens: Vec<Token>) {
+        if !self.0.rules.tokens.is_empty() {
+            self.0
+                .holders
+                .send_if_modified(|holders| holders.list(tokens));
+        }
     }
 
     /// Logs a browser in that shows this token, one of [`AccessRules::tokens`] or
@@ -281,17 +302,18 @@ impl Access {
         extensions: &Extensions,
         token: &str,
     ) -> Result<Option<HeaderValue>, LoginError> {
-        let (tokens, failures) = (self.tokens(), &self.0.failures);
+        let failures = &self.0.failures;
         let peer = Peer::of(extensions);
         let key = rate::Key::of_peer(peer);
         if let Some(wait) = failures.wait(key) {
             return Err(LoginError::TooMany { wait });
         }
-        match token::holder(tokens, token.trim().as_bytes()) {
+        let holders = self.0.holders.borrow();
+        match holders.find(token.trim().as_bytes()) {
             Some(holder) => Ok(Logins::begin(
                 headers,
                 peer.session(headers),
-                &tokens[holder],
+                &holders.tokens()[holder],
             )),
             None => {
                 // The next attempt has to wait.
@@ -305,8 +327,7 @@ impl Access {
     #[must_use]
     pub fn has_cookie(&self, headers: &HeaderMap, extensions: &Extensions) -> bool {
         let session = Peer::of(extensions).session(headers);
-        let login = self.0.logins.find(headers, session, self.tokens());
-        login.is_some()
+        self.login(headers, session).is_some()
     }
 
     /// Ends the login of a browser: its cookie is let in no longer. The value of `Set-Cookie` that
@@ -314,16 +335,15 @@ impl Access {
     #[must_use]
     pub fn log_out(&self, headers: &HeaderMap, extensions: &Extensions) -> Option<HeaderValue> {
         let session = Peer::of(extensions).session(headers);
-        self.0.logins.end(headers, session, self.tokens())
+        let holders = self.0.holders.borrow();
+        self.0.logins.end(headers, session, holders.tokens())
     }
 
-    /// The tokens that callers may show.
-    fn tokens(&self) -> &[Token] {
-        let rules = &self.0.rules;
-        match self.asks_who_calls() {
-            true => &rules.tokens,
-            false => rules.own_token.as_slice(),
-        }
+    /// The login that the cookie of a request proves.
+    fn login<'a>(&self, headers: &'a HeaderMap, session: PeerSession) -> Option<Login<'a>> {
+        let holders = self.0.holders.borrow();
+        let login = self.0.logins.find(headers, session, holders.tokens());
+        login.filter(|login| holders.admits(login.holder))
     }
 
     fn layered<S>(&self, routes: Router<S>, asks: Asks) -> Router<S>
@@ -411,12 +431,15 @@ impl Access {
         let shown = token::shown(headers);
         let proven = match shown {
             Some(shown) => {
-                token::holder(self.tokens(), shown).map(|holder| (holder, Proof::Lasting))
+                let holder = self.0.holders.borrow().find(shown);
+                holder.map(|holder| match asks_who_calls {
+                    true => (holder, Proof::Token(holder)),
+                    false => (holder, Proof::Lasting),
+                })
             }
             None => {
-                let session = peer.session(headers);
-                let login = self.0.logins.find(headers, session, self.tokens());
-                login.map(|login| (login.holder, Proof::Login(login.lasting())))
+                let login = self.login(headers, peer.session(headers));
+                login.map(|login| (login.holder, Proof::Login(login.lasting(), login.holder)))
             }
         };
         if let Some((holder, proof)) = proven {
@@ -470,6 +493,11 @@ impl Access {
         };
         buckets.charge(key).map_err(|wait| Box::new(too_many(wait)))
     }
+}
+
+/// Returns whether these rules ask every caller for a token.
+const fn asks_who_calls(rules: &AccessRules) -> bool {
+    !rules.tokens.is_empty() || rules.oauth.is_some()
 }
 
 impl Admission {

@@ -157,6 +157,49 @@ async fn event_streams_end_with_the_login_that_opened_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn removed_token_admits_no_request_and_ends_the_event_streams_of_its_holder() {
+    let access = Access::new(rules());
+    let site = Site::new(HttpOptions {
+        access: access.clone(),
+        ..HttpOptions::default()
+    })
+    .await;
+    let mut host = HeaderMap::new();
+    host.insert("host", site.address.to_string().parse().unwrap());
+    let mut extensions = Extensions::new();
+    extensions.insert(PeerUser::Same);
+    let cookie = access.log_in(&host, &extensions, TOKENS[0]).unwrap();
+    let cookie = cookie.unwrap().to_str().unwrap().to_owned();
+    let cookie = cookie.split(';').next().unwrap();
+    let [removed, other] = TOKENS.map(bearer);
+    let of_removed = [("Authorization", removed.as_str()), ("Cookie", cookie)];
+    let mut streams = Vec::new();
+    for shown in of_removed {
+        streams.push(site.send("GET /sse", &[shown], "").await);
+    }
+    let mut of_other = site
+        .send("GET /sse", &[("Authorization", &other)], "")
+        .await;
+    access.list_tokens(vec![TOKENS[1].parse().unwrap()]);
+    for mut stream in streams {
+        assert!(stream.is_stream());
+        timeout(PATIENCE, async { while stream.event().await.is_some() {} })
+            .await
+            .unwrap();
+    }
+    for shown in of_removed {
+        assert_eq!(site.send("GET /sse", &[shown], "").await.status, 401);
+    }
+    access.log_in(&host, &extensions, TOKENS[0]).unwrap_err();
+    assert!(of_other.event().await.is_some(), "the path of messages");
+    assert!(of_other.event().now_or_never().is_none());
+    access.list_tokens(rules().tokens);
+    for shown in of_removed {
+        assert_eq!(site.send("GET /sse", &[shown], "").await.status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn another_host_or_origin_reaches_no_route() {
     let site = site(AccessRules::default()).await;
     for target in [

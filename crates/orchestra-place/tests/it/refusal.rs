@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use orchestra_place::{Choice, Place, PlaceError, Safety, check_answer, repository};
+use orchestra_place::{Choice, Place, PlaceError, Safety, check_answer, check_links, repository};
 
 use crate::support::{Root, commit, git};
 
@@ -246,7 +246,11 @@ fn link_below_the_entries_of_a_git_directory_is_refused_before_git_writes() {
             assert!(text.contains(part), "{text}");
         }
         check_answer(&evil, Safety::Safe, &evil, &git).unwrap();
+        let error = check_links(&evil, Safety::Unlisted).unwrap_err();
+        assert!(matches!(error, PlaceError::LinkOut { .. }), "{error}");
+        check_links(&evil, Safety::Safe).unwrap();
     }
+    check_links(&own, Safety::Unlisted).unwrap();
 }
 
 /// The longest path of the system is shorter than that of the last directory, which a walk from the top cannot list.

@@ -113,8 +113,7 @@ impl Shared {
 
     /// Notes a path if it leads to a pipe from which a program reads, or is about to. Returns whether it does.
     fn note(&self, path: &Path) -> bool {
-        let is_pipe = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
-        if !is_pipe {
+        if !is_pipe(path) {
             return false;
         }
         let mut found = self.lock();
@@ -129,8 +128,28 @@ impl Shared {
     }
 }
 
-/// Returns whether a program waits for a pipe, and notes it. Links to directories are not followed.
+/// Finds a named pipe in the place of a file that git opens, in a working tree and its git directories.
+#[must_use]
+pub fn find_pipe(working_tree: &Path) -> Option<PathBuf> {
+    let places = vec![Place::working_tree(working_tree)];
+    search(places, &AtomicBool::new(false), is_pipe)
+}
+
+/// Returns whether a program waits for a pipe, and notes it.
 fn find(places: Vec<Place>, shared: &Shared) -> bool {
+    search(places, &shared.is_over, |path| shared.note(path)).is_some()
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+/// Returns the first wanted path of those that git opens. Links to directories are not followed.
+fn search(
+    places: Vec<Place>,
+    is_over: &AtomicBool,
+    is_wanted: impl Fn(&Path) -> bool,
+) -> Option<PathBuf> {
     let (mut below, mut count) = (places.clone(), 0);
     for Place { path, .. } in places {
         below.extend(git_directories(&path));
@@ -138,8 +157,8 @@ fn find(places: Vec<Place>, shared: &Shared) -> bool {
     while let Some(place) = below.pop() {
         for entry in fs::read_dir(&place.path).into_iter().flatten().flatten() {
             count += 1;
-            if count > MAX_ENTRIES || shared.is_over.load(Ordering::Relaxed) {
-                return false;
+            if count > MAX_ENTRIES || is_over.load(Ordering::Relaxed) {
+                return None;
             }
             let (path, name) = (entry.path(), entry.file_name());
             let Ok(kind) = entry.file_type() else {
@@ -152,12 +171,12 @@ fn find(places: Vec<Place>, shared: &Shared) -> bool {
                 if name != WORKTREES {
                     below.push(Place { path, is_of_git });
                 }
-            } else if is_opened && shared.note(&path) {
-                return true;
+            } else if is_opened && is_wanted(&path) {
+                return Some(path);
             }
         }
     }
-    false
+    None
 }
 
 /// Returns the git directories of a linked worktree, or of a git directory that shares those of another.

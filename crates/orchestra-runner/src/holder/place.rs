@@ -29,6 +29,8 @@ const SOCKET: &str = "runner.sock";
 const MAX_SOCKET_PATH: usize = 100;
 /// How long the names are of sockets whose own path would be too long.
 const SOCKET_NAME: usize = 16;
+/// Bytes that such a socket adds to the path of its directory: a slash, the name and the extension.
+const SHORT_SOCKET: usize = 1 + SOCKET_NAME + ".sock".len();
 /// How long nobody may listen at a socket yet, by far.
 const NEW_SOCKET: Duration = Duration::from_secs(60);
 /// How long somebody who listens may take to be connected to.
@@ -109,16 +111,31 @@ pub(super) struct Endpoint {
     pub(super) token: Token,
 }
 
-/// A directory for sockets whose own path would be too long: the user's for what runs, else one in the
-/// directory for temporary files.
+/// A directory for sockets whose own path would be too long: the runtime directory of the user, or else their state
+/// directory. If a path would be too long there as well, it is below the directory for temporary files.
 #[must_use]
 pub fn short_directory() -> PathBuf {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let user = rustix::process::geteuid().as_raw();
-    match runtime.filter(|path| path.is_absolute() && path.is_dir()) {
-        Some(path) => path.join("orchestra"),
-        None => std::env::temp_dir().join(format!("orchestra-{user}")),
+    let named = |name: &str| {
+        let path = std::env::var_os(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    let runtime = named("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
+    let usual = || Some(named("HOME")?.join(".local/state"));
+    let state = named("XDG_STATE_HOME").or_else(usual);
+    short_of(runtime.as_deref(), state.as_deref(), &std::env::temp_dir())
+}
+
+fn short_of(runtime: Option<&Path>, state: Option<&Path>, temporary: &Path) -> PathBuf {
+    if let Some(runtime) = runtime {
+        return runtime.join("orchestra");
     }
+    let fits = |path: &PathBuf| path.as_os_str().len() + SHORT_SOCKET <= MAX_SOCKET_PATH;
+    // Another user can create the name in the directory for temporary files first, and so block the plans.
+    let state = state.map(|state| state.join("orchestra/sockets"));
+    state.filter(fits).unwrap_or_else(|| {
+        let user = rustix::process::geteuid().as_raw();
+        temporary.join(format!("orchestra-{user}"))
+    })
 }
 
 /// The directory of a place as it once was. As long as it is kept open no other has its number.
@@ -369,6 +386,27 @@ impl Leadership {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sockets_are_in_the_state_directory_without_a_runtime_directory() {
+        let user = rustix::process::geteuid().as_raw();
+        let in_temporary = format!("/tmp/orchestra-{user}");
+        // 18 bytes of the two directories and 22 of the socket follow.
+        let longest = format!("/{}", "d".repeat(59));
+        let in_longest = format!("{longest}/orchestra/sockets");
+        let longer = format!("{longest}d");
+        for (runtime, state, expected) in [
+            (Some("/run/user/1"), Some("/state"), "/run/user/1/orchestra"),
+            (None, Some("/state"), "/state/orchestra/sockets"),
+            (None, Some(longest.as_str()), in_longest.as_str()),
+            (None, Some(longer.as_str()), in_temporary.as_str()),
+            (None, None, in_temporary.as_str()),
+        ] {
+            let (runtime, state) = (runtime.map(Path::new), state.map(Path::new));
+            let short = short_of(runtime, state, Path::new("/tmp"));
+            assert_eq!(short, Path::new(expected));
+        }
+    }
 
     #[test]
     fn directory_of_another_user_is_refused_with_the_variables_to_set() {

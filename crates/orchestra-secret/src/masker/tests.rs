@@ -277,6 +277,8 @@ fn installed_value_is_known_to_every_masker() {
     let other = Masker::new(["other-value"]);
     assert_eq!(other.text("installed-1f9c other-value"), "*** ***");
     assert_eq!(Masker::table().text("installed-1f9c"), "installed-1f9c");
+    Masker::new(["installed-later"]).install();
+    assert_eq!(text("installed-1f9c installed-later"), "*** ***");
 }
 
 #[test]

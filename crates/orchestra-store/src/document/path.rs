@@ -125,21 +125,39 @@ impl DocumentPath {
     /// The most names in it.
     pub const MAX_NAMES: usize = 32;
 
-    /// Reads the path of a document.
+    /// Reads the path of a document that may be created.
     ///
     /// # Errors
     /// When no document can be there; the error says why.
     pub fn parse(text: &str) -> Result<Self, DocumentPathError> {
+        let path = Self::parse_existing(text)?;
+        let why = of_programs(&path.0.split('/').collect::<Vec<_>>());
+        match why {
+            Some(why) => Err(DocumentPathError::Reserved { path: path.0, why }),
+            None => Ok(path),
+        }
+    }
+
+    /// Reads the path of a document that may exist: earlier versions also created documents with names that other
+    /// programs use.
+    ///
+    /// # Errors
+    /// When no version creates a document there; the error says why.
+    pub fn parse_existing(text: &str) -> Result<Self, DocumentPathError> {
         let names = names(text)?;
         let path = names.join("/");
         let Some((first, rest)) = names.split_first() else {
             return Err(DocumentPathError::Empty);
         };
-        let why = reserved(first, rest.first().copied(), &names);
-        match why.or_else(|| of_programs(&names)) {
+        match reserved(first, rest.first().copied(), &names) {
             Some(why) => Err(DocumentPathError::Reserved { path, why }),
             None => Ok(Self(path)),
         }
+    }
+
+    /// Returns whether a document may be created here, and have a file.
+    pub(crate) fn may_be_created(&self) -> bool {
+        Self::parse(&self.0).is_ok()
     }
 
     /// The path, with `/` between the names and none before the first.
@@ -167,7 +185,7 @@ impl DocumentPath {
 
     /// Reads back [`DocumentPath::key`].
     pub(crate) fn of_key(key: &str) -> Result<Self, DocumentPathError> {
-        Self::parse(&key.replace(GIVEN_UP, "/"))
+        Self::parse_existing(&key.replace(GIVEN_UP, "/"))
     }
 }
 
@@ -347,6 +365,22 @@ mod tests {
         assert_eq!(parsed(&long(300, 1)), "NameTooLong { bytes: 303 }");
         assert_eq!(parsed(&long(1, 33)), "TooDeep { names: 33 }");
         assert_eq!(parsed(&long(100, 32)), long(100, 32));
+    }
+
+    #[test]
+    fn existing_document_may_have_a_name_of_another_program() {
+        for text in [".envrc", "docs/.hidden/x.md", "my-app/CLAUDE.md"] {
+            let path = DocumentPath::parse_existing(text).expect("a path");
+            assert!(!path.may_be_created(), "{text}");
+        }
+        for text in [
+            ".store/board.db",
+            "a/.git/config",
+            "my-app/epics/x.md",
+            "../x.md",
+        ] {
+            assert!(DocumentPath::parse_existing(text).is_err(), "{text}");
+        }
     }
 
     #[test]

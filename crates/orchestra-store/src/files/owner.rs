@@ -130,7 +130,7 @@ impl Owner {
     /// Reads back [`Owner::key`]; `None` for other text.
     pub(crate) fn parse(key: &str) -> Option<Self> {
         if let Some(path) = key.strip_prefix(DOCUMENT) {
-            return DocumentPath::parse(path).ok().map(Self::Document);
+            return DocumentPath::parse_existing(path).ok().map(Self::Document);
         }
         let mut parts = key.splitn(3, '/');
         let kind = parts.next()?;

@@ -88,6 +88,8 @@ pub(crate) fn render(reader: &Reader<'_>, owner: &Owner) -> Read<Vec<Rendered>> 
             let text = toon::records::write_usage(&reader.usage_whole(USAGE_SESSIONS)?);
             return Ok(vec![Rendered::whole(Place::Usage, text)]);
         }
+        // Other programs would use the file.
+        Owner::Document(path) if !path.may_be_created() => return Ok(Vec::new()),
         Owner::Document(path) => {
             let body = reader.document_body(path)?;
             let place = Place::Document(path.clone());

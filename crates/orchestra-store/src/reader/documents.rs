@@ -112,7 +112,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The paths of all documents.
+    /// The paths of all documents that have files.
     pub(crate) fn document_paths(&self) -> Read<Vec<DocumentPath>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT place FROM plugin_document WHERE size IS NOT NULL ORDER BY place",
@@ -121,7 +121,7 @@ impl Reader<'_> {
         let mut paths = Vec::new();
         while let Some(row) = rows.next()? {
             let key: String = row.get(0)?;
-            paths.extend(path_of(&key)?);
+            paths.extend(path_of(&key)?.filter(DocumentPath::may_be_created));
         }
         Ok(paths)
     }

@@ -566,6 +566,30 @@ fn a_board_of_the_first_schema_gets_documents() {
 }
 
 #[test]
+fn document_of_an_earlier_version_with_a_refused_name_is_listed_and_gets_no_file() {
+    const EARLIER: &str = "my-app/CLAUDE.md";
+    let board = Board::new(still());
+    write(&board.store, PATH, "one", 0).expect("made");
+    board.settle();
+    let board = board.reopened(still(), |projects| {
+        let database = rusqlite::Connection::open(projects.join(".store/board.db")).expect("opens");
+        let earlier = "UPDATE plugin_document SET place = 'my-app\u{1}CLAUDE.md'; \
+             INSERT INTO dirty (owner, seq, since) \
+             SELECT 'document/my-app/CLAUDE.md', value, value FROM counter WHERE name = 'change'";
+        database.execute_batch(earlier).expect("renames");
+    });
+    assert_eq!(list(&board.store, "", "*"), [EARLIER]);
+    assert!(DocumentPath::parse(EARLIER).is_err());
+    let path = DocumentPath::parse_existing(EARLIER).expect("a path");
+    let found = board.store.read_document(&path).expect("readable");
+    assert_eq!(found.expect("there").content, b"one");
+    board.settle();
+    assert!(!board.exists(EARLIER), "other programs would use the file");
+    assert!(block(board.store.delete_document(path)).expect("done"));
+    assert_eq!(list(&board.store, "", "*"), [""; 0]);
+}
+
+#[test]
 fn a_write_costs_the_same_among_many() {
     let workspace = Workspace::empty();
     let many = effort(3_000, 100_000);

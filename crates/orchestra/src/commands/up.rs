@@ -170,14 +170,16 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     place.publish(&endpoint)?;
     let served = match announce(config, &endpoint, Some(serving.others()), format) {
         Ok(()) | Err(Failure::BrokenPipe) => {
+            let guard = Access::new(rules);
             let ends = async {
                 tokio::select! {
                     () = signals.first() => Ok(()),
                     moved = place.lost() => Err(lost(config, moved.as_deref())),
+                    never = access::follow_tokens(&config.access, &guard) => match never {},
                 }
             };
-            let guard = Access::new(rules);
-            serve_until(&serving, config, listeners, (guard, tls), traffic, ends).await
+            let access = (guard.clone(), tls);
+            serve_until(&serving, config, listeners, access, traffic, ends).await
         }
         Err(failure) => Err(failure),
     };

@@ -25,8 +25,8 @@ const DEFAULT_RATE: u32 = 200;
 /// Authentication of HTTP clients
 #[derive(Debug, Default, Args)]
 pub(crate) struct AccessFlags {
-    /// File with the tokens that clients must send, one per line. It is read at the start: a removed token is
-    /// valid until `up` restarts [default: ORCHESTRA_TOKEN, if it is set]
+    /// File with the tokens that clients must send, one per line. Changes of the file apply while `up` runs
+    /// [default: ORCHESTRA_TOKEN, if it is set]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Host name under which other machines reach this one, such as box.example; may be repeated

@@ -6,6 +6,7 @@ use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
     str::FromStr,
+    thread,
     time::Duration,
 };
 
@@ -28,6 +29,15 @@ use crate::{board::BoardMode, http, output};
 
 /// The longest file; the same as for its servers.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Time for which an empty file must be unchanged before it counts as empty.
+const EMPTY_AGE: Duration = Duration::from_secs(2);
+
+/// Pause before an empty file is read again.
+const EMPTY_PAUSE: Duration = Duration::from_millis(50);
+
+/// Maximum number of reads of an empty file; together with the pauses, they exceed [`EMPTY_AGE`].
+const EMPTY_READS: u32 = 60;
 
 /// How long a call may be given, in seconds: up to a day.
 const CALL_TIMEOUT_SECONDS: RangeInclusive<u64> = 1..=86_400;
@@ -202,13 +212,13 @@ struct LimitsOnDisk {
 /// Reads a configuration file, which must belong to `owners` where they are given; `None` when there is none.
 pub(super) fn read(
     path: &Path,
-    owners: Option<Owners>,
+    owners: Option<&Owners>,
 ) -> Result<Option<ConfigFile>, ConfigFileError> {
-    let text = match owners {
-        Some(owners) => files::read_own_text(path, MAX_BYTES, &owners),
+    let read = || match owners {
+        Some(owners) => files::read_own_text(path, MAX_BYTES, owners),
         None => files::read_text(path, MAX_BYTES),
     };
-    let text = match text {
+    let text = match read_settled(path, read, || thread::sleep(EMPTY_PAUSE)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => {
@@ -228,6 +238,31 @@ pub(super) fn read(
         file.memory.resolve(directory);
     }
     Ok(Some(file))
+}
+
+/// Reads a file. While another program truncates and rewrites the file, the file is empty. An empty text therefore
+/// counts only if the file is unchanged for [`EMPTY_AGE`].
+fn read_settled(
+    path: &Path,
+    read: impl Fn() -> io::Result<String>,
+    pause: impl Fn(),
+) -> io::Result<String> {
+    let is_settled = || {
+        let found = path.metadata().ok().filter(|found| found.len() == 0);
+        let changed = found.and_then(|found| found.modified().ok());
+        let age = changed.and_then(|changed| changed.elapsed().ok());
+        age.is_some_and(|age| age >= EMPTY_AGE)
+    };
+    for _ in 0..EMPTY_READS {
+        let text = read()?;
+        if !text.is_empty() || is_settled() {
+            return Ok(text);
+        }
+        pause();
+    }
+    Err(io::Error::other(
+        "the file is empty, and another program may still be writing it; write or remove the file, and try again",
+    ))
 }
 
 /// Understands the text of a configuration file.
@@ -408,7 +443,32 @@ pub(super) fn wrong(key: &'static str, expected: &str, found: String) -> ParseEr
 
 #[cfg(test)]
 mod tests {
+    use std::{cell::Cell, fs, time::SystemTime};
+
     use super::{super::audit::FsyncChoice, *};
+
+    #[test]
+    fn empty_file_counts_only_after_it_is_unchanged_for_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("orchestra.toml");
+        let read = || files::read_text(&path, MAX_BYTES);
+
+        fs::write(&path, "").unwrap();
+        let rewrite = || fs::write(&path, "tools = \"lean\"").unwrap();
+        let text = read_settled(&path, read, rewrite).unwrap();
+        assert_eq!(text, "tools = \"lean\"");
+
+        fs::write(&path, "").unwrap();
+        let pauses = Cell::new(0);
+        let error = read_settled(&path, read, || pauses.set(pauses.get() + 1)).unwrap_err();
+        assert!(error.to_string().contains("the file is empty"), "{error}");
+        assert_eq!(pauses.get(), EMPTY_READS);
+
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::now() - EMPTY_AGE).unwrap();
+        let text = read_settled(&path, read, || pauses.set(0)).unwrap();
+        assert_eq!((text.as_str(), pauses.get()), ("", EMPTY_READS));
+    }
 
     #[test]
     fn quoted_texts_of_a_file_add_no_lines_and_no_control_characters() {

@@ -191,7 +191,7 @@ impl Storage for Documents {
             if let Some(keeper) = self.plugin(&request.storage_type)? {
                 return self.ask(&keeper, &request).await;
             }
-            let path = DocumentPath::parse(&request.path).map_err(invalid)?;
+            let path = DocumentPath::parse_existing(&request.path).map_err(invalid)?;
             let found = self.store()?.read_document(&path).map_err(failed)?;
             let document = found.ok_or_else(|| StorageError::NotFound {
                 path: path.to_string(),
@@ -240,7 +240,7 @@ impl Storage for Documents {
             if let Some(keeper) = self.plugin(&request.storage_type)? {
                 return self.ask(&keeper, &request).await;
             }
-            let path = DocumentPath::parse(&request.path).map_err(invalid)?;
+            let path = DocumentPath::parse_existing(&request.path).map_err(invalid)?;
             match self.store()?.delete_document(path.clone()).await {
                 Ok(true) => Ok(StorageDeleteResponse {
                     success: true,

@@ -166,6 +166,21 @@ fn what_is_changed_removed_or_put_in_is_named() {
 }
 
 #[test]
+fn access_token_in_the_place_of_the_name_of_a_tool_is_masked() {
+    let records = Records::new();
+    let token = records.workspace.run(["token"]).out;
+    let token = token.trim();
+    let mut session = Session::start(records.workspace.command(["stdio"]));
+    let call = json!({"name": token, "arguments": {}});
+    session.send(&json!({"jsonrpc": "2.0", "id": 100, "method": "tools/call", "params": call}));
+    let _ = session.process.json();
+    assert!(session.process.end().success());
+    let text = records.text();
+    assert!(!token.is_empty() && !text.contains(token), "{text}");
+    assert!(text.contains(r#""name":"***""#), "{text}");
+}
+
+#[test]
 fn the_trace_of_a_call_stands_in_its_record() {
     let records = Records::new();
     let mut session = Session::start(records.workspace.command(["stdio"]));

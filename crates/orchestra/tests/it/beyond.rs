@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto::ring, pki_types::ServerName,
 };
 
-use crate::support::{PATIENCE, Running, Workspace, http, post, said};
+use crate::support::{PATIENCE, Running, Workspace, http, post, said, until};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -106,6 +106,31 @@ fn other_machines_are_let_in_by_a_token_and_a_name_alone() {
         }
         assert!(said.out.contains("$ORCHESTRA_TOKEN"), "{said:?}");
     }
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+}
+
+#[test]
+fn token_that_is_removed_from_its_file_is_refused_without_a_restart() {
+    const OTHER: &str = "fedcba9876543210fedcba9876543210";
+    let workspace = Workspace::git();
+    file(&workspace, "token", &format!("{TOKEN}\n{OTHER}\n"), 0o600);
+    let mut command = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);
+    command.args(["--token-file", "token"]);
+    let process = Running::start(command);
+    let address = format!("127.0.0.1:{}", port(&process.json()));
+    let status = |token: &str| {
+        let held = format!("Bearer {token}");
+        post(&address, &[("Authorization", &held)], &ping()).status
+    };
+    assert_eq!([TOKEN, OTHER].map(status), [200, 200]);
+    file(&workspace, "token", &format!("{OTHER}\n"), 0o600);
+    until(|| (status(TOKEN) == 401).then_some(()));
+    assert_eq!(status(OTHER), 200);
+    fs::remove_file(workspace.join("token")).unwrap();
+    until(|| (status(OTHER) == 401).then_some(()));
+    file(&workspace, "token", TOKEN, 0o600);
+    until(|| (status(TOKEN) == 200).then_some(()));
     process.signal(Signal::TERM);
     assert!(process.end().success());
 }

@@ -126,6 +126,25 @@ fn a_client_that_starts_what_is_not_there_is_named() {
 }
 
 #[test]
+fn link_out_of_the_git_directory_and_named_pipe_are_reported() {
+    let workspace = board();
+    let (link, pipe) = (".git/logs/refs/heads/other", "sub/.gitignore");
+    fs::create_dir_all(workspace.join(".git/logs/refs/heads")).unwrap();
+    workspace.write("sub/file", "");
+    workspace.write("outside", "");
+    std::os::unix::fs::symlink(workspace.join("outside"), workspace.join(link)).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(workspace.join(pipe))
+        .status();
+    assert!(made.unwrap().success());
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    for part in [link, "is a symbolic link", pipe, "is a named pipe"] {
+        assert!(said.out.contains(part), "{part}: {said:?}");
+    }
+}
+
+#[test]
 fn keys_that_others_can_read_and_a_missing_git_are_told() {
     use std::os::unix::fs::PermissionsExt as _;
 

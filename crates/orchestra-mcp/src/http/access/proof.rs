@@ -14,10 +14,12 @@ use crate::http::Endless;
 /// Proof of who makes a request.
 #[derive(Debug, Clone)]
 pub(super) enum Proof {
-    /// The connection, or a token of the rules: valid for as long as the program runs.
+    /// The connection, or the own token: valid for as long as the program runs.
     Lasting,
-    /// The login of a browser.
-    Login(LastingLogin),
+    /// The token at this place.
+    Token(usize),
+    /// The login of a browser with the token at this place.
+    Login(LastingLogin, usize),
     /// A token of an issuer.
     Issued(Vec<u8>),
 }
@@ -47,10 +49,21 @@ impl Access {
     /// Completes when a proof no longer admits a request.
     async fn ended(&self, proof: Proof) {
         match (proof, &self.0.rules.oauth) {
-            (Proof::Login(login), _) => self.0.logins.ended(&login).await,
+            (Proof::Token(holder), _) => self.removed(holder).await,
+            (Proof::Login(login, holder), _) => tokio::select! {
+                () = self.0.logins.ended(&login) => {}
+                () = self.removed(holder) => {}
+            },
             (Proof::Issued(token), Some(oauth)) => oauth.ended(&token).await,
             (Proof::Lasting | Proof::Issued(_), _) => pending().await,
         }
         tracing::debug!("an event stream ended with the login or the token of its client");
+    }
+
+    /// Completes when the token at a place admits its caller no longer.
+    async fn removed(&self, holder: usize) {
+        let mut holders = self.0.holders.subscribe();
+        // The sender of the list is not dropped before this access.
+        let _ = holders.wait_for(|holders| !holders.admits(holder)).await;
     }
 }

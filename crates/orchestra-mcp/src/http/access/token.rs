@@ -79,6 +79,55 @@ impl Token {
     }
 }
 
+/// Tokens of callers. The place of a token identifies its caller, so that no place gets another token.
+#[derive(Debug)]
+pub(super) struct Holders {
+    tokens: Vec<Token>,
+    /// For each place, true if its token admits its caller now.
+    is_listed: Vec<bool>,
+}
+
+impl Holders {
+    pub(super) fn new(tokens: Vec<Token>) -> Self {
+        let is_listed = vec![true; tokens.len()];
+        Self { tokens, is_listed }
+    }
+
+    /// All tokens, with those that were removed.
+    pub(super) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// Returns whether a caller is admitted.
+    pub(super) fn admits(&self, holder: usize) -> bool {
+        self.is_listed.get(holder) == Some(&true)
+    }
+
+    /// The admitted caller whose token was shown.
+    pub(super) fn find(&self, shown: &[u8]) -> Option<usize> {
+        holder(&self.tokens, shown).filter(|holder| self.admits(*holder))
+    }
+
+    /// Admits callers with these tokens, and no other callers. Returns whether that changes anything.
+    pub(super) fn list(&mut self, listed: Vec<Token>) -> bool {
+        let has = |tokens: &[Token], token: &Token| {
+            let mut digests = tokens.iter().map(Token::digest);
+            digests.any(|digest| digest == token.digest())
+        };
+        let is_listed = self.tokens.iter().map(|token| has(&listed, token));
+        let mut is_listed: Vec<bool> = is_listed.collect();
+        for token in listed {
+            if !has(&self.tokens, &token) {
+                self.tokens.push(token);
+                is_listed.push(true);
+            }
+        }
+        let is_changed = is_listed != self.is_listed;
+        self.is_listed = is_listed;
+        is_changed
+    }
+}
+
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
@@ -137,6 +186,29 @@ mod tests {
             ("0123456789abcdeü", TokenError::Character),
         ] {
             assert_eq!(text.parse::<Token>().unwrap_err(), error, "{text}");
+        }
+    }
+
+    #[test]
+    fn place_of_a_removed_token_admits_its_caller_alone_when_it_is_listed_again() {
+        let tokens = |texts: &[&str]| -> Vec<Token> {
+            let parsed = texts.iter().map(|text| text.parse().unwrap());
+            parsed.collect()
+        };
+        let (first, second, third) = ("0123456789abcdef", "fedcba9876543210", "0000000000000000");
+        let none: &[&str] = &[];
+        let mut holders = Holders::new(tokens(&[first, second]));
+        let places =
+            |holders: &Holders| [first, second, third].map(|shown| holders.find(shown.as_bytes()));
+        for (listed, expected, is_changed) in [
+            (&[second, first][..], [Some(0), Some(1), None], false),
+            (&[second][..], [None, Some(1), None], true),
+            (&[third, second][..], [None, Some(1), Some(2)], true),
+            (none, [None, None, None], true),
+            (&[first][..], [Some(0), None, None], true),
+        ] {
+            assert_eq!(holders.list(tokens(listed)), is_changed, "{listed:?}");
+            assert_eq!(places(&holders), expected, "{listed:?}");
         }
     }
 

@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use orchestra_runner::git::{Git, GitError, GitSettings};
+use orchestra_runner::git::{Git, GitError, GitSettings, find_pipe};
 
 use super::plans::Found;
 use crate::{
     access,
     bundle::RESOURCES,
     commands::{certs, init},
-    config::Config,
+    config::{self, Config},
     exit::Failure,
     init::{Action, Choices, Client, Effect, InitError, Installer, hook_script},
     output, serving,
@@ -24,13 +24,14 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
     let mut found = Found::default();
     // Who has no repository has no use for git.
     let mut directories = config.workspace.ancestors();
-    if directories.any(|directory| directory.join(".git").exists())
-        && let Err(error) = git()?
-    {
-        found.still(format!(
-            "git: {error}; until then no plan runs: {}",
-            error.hint()
-        ));
+    if let Some(top) = directories.find(|directory| directory.join(".git").exists()) {
+        if let Err(error) = git()? {
+            found.still(format!(
+                "git: {error}; until then no plan runs: {}",
+                error.hint()
+            ));
+        }
+        git_directory(&config.workspace, top, &mut found);
     }
     clients(config, &mut found);
     installed(config, mends, &mut found);
@@ -39,6 +40,19 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
         found.still(format!("access: {error:#}"));
     }
     Ok(found)
+}
+
+/// Reports entries of the git directory and of the working tree for which other commands refuse the repository.
+fn git_directory(workspace: &Path, top: &Path, found: &mut Found) {
+    if let Err(error) = orchestra_place::check_links(workspace, config::safety(workspace)) {
+        found.still(format!("git: {error}"));
+    }
+    if let Some(pipe) = find_pipe(top) {
+        found.still(format!(
+            "git: `{}` is a named pipe, from which git would read without end: remove the pipe",
+            pipe.display()
+        ));
+    }
 }
 
 fn git() -> Result<Result<(), GitError>, Failure> {

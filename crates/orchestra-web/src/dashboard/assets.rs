@@ -1,23 +1,23 @@
 //! The scripts, styles and pictures of the dashboard, as they were built in.
 
 use std::{
-    borrow::Cow,
     fs,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
+    hash::{DefaultHasher, Hash, Hasher as _},
+    io::{self, Read as _},
     path::Path,
     sync::{Arc, OnceLock},
 };
 
 use axum::{
     Router, extract,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::get,
 };
 
 use crate::app::Site;
 
-/// Names and contents of the files. A build without optimisation reads them from their directory for each
+/// Names and compressed contents of the files. A build with debug assertions reads them from their directory for each
 /// request, so that a change needs no new build.
 type Files = &'static [(&'static str, &'static [u8])];
 
@@ -26,7 +26,7 @@ macro_rules! embedded {
     ($name:literal) => {
         (
             $name,
-            include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/", $name)),
+            include_bytes!(concat!(env!("OUT_DIR"), "/assets/", $name)),
         )
     };
 }
@@ -42,15 +42,55 @@ mod generated;
 
 use generated::FILES;
 
+/// Content of a file.
+#[derive(Debug, Hash)]
+enum Content {
+    /// As it is in the directory.
+    Plain(Vec<u8>),
+    /// Compressed with gzip, as it was built in.
+    Gzip(&'static [u8]),
+}
+
 /// Returns the content of a file, if there is one of this name.
-fn content(name: &str) -> Option<Cow<'static, [u8]>> {
+fn content(name: &str) -> Option<Content> {
     let at = FILES.binary_search_by(|(file, _)| (*file).cmp(name)).ok()?;
     match cfg!(debug_assertions) {
         true => fs::read(Path::new(DIRECTORY).join(name))
             .ok()
-            .map(Cow::Owned),
-        false => Some(Cow::Borrowed(FILES[at].1)),
+            .map(Content::Plain),
+        false => Some(Content::Gzip(FILES[at].1)),
     }
+}
+
+impl Content {
+    /// Answers a request with these headers. A client that does not accept gzip gets the plain content.
+    fn answer(self, asked: &HeaderMap) -> io::Result<Response> {
+        let varies = (header::VARY, HeaderValue::from_static("accept-encoding"));
+        Ok(match self {
+            Self::Plain(content) => content.into_response(),
+            Self::Gzip(content) if accepts_gzip(asked) => {
+                let coding = (header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                ([varies, coding], content).into_response()
+            }
+            Self::Gzip(content) => {
+                let mut plain = Vec::new();
+                flate2::read::GzDecoder::new(content).read_to_end(&mut plain)?;
+                ([varies], plain).into_response()
+            }
+        })
+    }
+}
+
+/// Returns whether a client accepts gzip (RFC 9110, section 12.5.3).
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter();
+    let codings = values.filter_map(|value| value.to_str().ok());
+    let codings = codings.flat_map(|value| value.split(','));
+    let mut codings = codings.map(|coding| coding.split_once(';').unwrap_or((coding, "")));
+    codings.any(|(name, weight)| {
+        let weight = weight.trim().trim_start_matches(['q', 'Q', '=', ' ']);
+        name.trim().eq_ignore_ascii_case("gzip") && weight.parse() != Ok(0.0)
+    })
 }
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
@@ -71,9 +111,15 @@ pub(super) fn version() -> &'static str {
     })
 }
 
-async fn asset(extract::Path((asked, file)): extract::Path<(String, String)>) -> Response {
+async fn asset(
+    extract::Path((asked, file)): extract::Path<(String, String)>,
+    request: HeaderMap,
+) -> Response {
     let Some(found) = content(&file) else {
         return StatusCode::NOT_FOUND.into_response();
+    };
+    let Ok(answer) = found.answer(&request) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let kind = match file.rsplit_once('.').map(|(_, extension)| extension) {
         Some("js") => "text/javascript; charset=utf-8",
@@ -94,12 +140,12 @@ async fn asset(extract::Path((asked, file)): extract::Path<(String, String)>) ->
             HeaderValue::from_static("nosniff"),
         ),
     ];
-    (headers, found).into_response()
+    (headers, answer).into_response()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write as _;
+    use std::{fmt::Write as _, io::Write as _};
 
     use super::*;
 
@@ -120,6 +166,32 @@ pub(super) const FILES: Files = &[
                 true => collect(&entry.path(), &format!("{name}/"), names),
                 false => names.push(name),
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn compressed_file_is_sent_as_it_is_to_clients_that_accept_gzip() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(b"text").unwrap();
+        let compressed: &'static [u8] = encoder.finish().unwrap().leak();
+        for (accepted, is_compressed) in [
+            (None, false),
+            (Some("gzip, deflate, br"), true),
+            (Some("br;q=1.0, GZIP;q=0.5"), true),
+            (Some("gzip;q=0"), false),
+            (Some("br, gzip; q=0.000"), false),
+            (Some("identity"), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            let accepted = accepted.map(HeaderValue::from_static);
+            headers.extend(accepted.map(|value| (header::ACCEPT_ENCODING, value)));
+            let answer = Content::Gzip(compressed).answer(&headers).unwrap();
+            let coding = answer.headers().get(header::CONTENT_ENCODING).cloned();
+            assert_eq!(coding.is_some(), is_compressed, "{headers:?}");
+            assert_eq!(answer.headers()[header::VARY], "accept-encoding");
+            let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
+            let wanted = if is_compressed { compressed } else { b"text" };
+            assert_eq!(body.unwrap(), wanted, "{headers:?}");
         }
     }
 

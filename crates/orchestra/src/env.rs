@@ -1,6 +1,8 @@
 //! Every environment variable the program reads, in one registry.
 
-use std::{ffi::OsString, fmt, path::PathBuf};
+use std::{
+    ffi::OsString, fmt, io, os::unix::process::CommandExt as _, path::PathBuf, process::Command,
+};
 
 use orchestra_runner::supervise::SOCKET_VARIABLE;
 
@@ -179,6 +181,37 @@ impl Variable {
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     }
+}
+
+/// Restarts the program without the relative parts of `PATH`, if it has any. They name directories of the workspace, in
+/// which git, jobs and servers would find programs.
+///
+/// # Errors
+/// When the program cannot restart.
+pub(crate) fn leave_relative_path() -> io::Result<()> {
+    let Some(path) = std::env::var_os(Variable::Path.name()) else {
+        return Ok(());
+    };
+    let (absolute, relative): (Vec<PathBuf>, Vec<PathBuf>) =
+        std::env::split_paths(&path).partition(|path| path.is_absolute());
+    if relative.is_empty() {
+        return Ok(());
+    }
+    let mut words = std::env::args_os();
+    // direct: this process becomes the same program.
+    let mut program = Command::new(std::env::current_exe()?);
+    if let Some(name) = words.next() {
+        program.arg0(name);
+    }
+    match absolute.is_empty() {
+        // An empty one names the working directory.
+        true => program.env_remove(Variable::Path.name()),
+        false => {
+            let path = std::env::join_paths(absolute).map_err(io::Error::other)?;
+            program.env(Variable::Path.name(), path)
+        }
+    };
+    Err(program.args(words).exec())
 }
 
 /// The value of a variable that the user's own configuration names; `None` when it is not set, empty or

@@ -64,6 +64,12 @@ pub fn main() -> ExitCode {
         Some(word) if word == scripted::COMMAND => return scripted::main(words),
         _ => {}
     }
+    if let Err(error) = env::leave_relative_path() {
+        output::complain(&format!(
+            "error: the program cannot restart without the relative directories in PATH: {error}; remove them"
+        ));
+        return ExitCode::FAILURE;
+    }
     keep_running_at_file_size_limit();
     secrets::install();
     // What is left of a child whose guard was killed is ours to end. Without it, one that has left

@@ -1,7 +1,7 @@
 //! Where something was written, and what is wrong there.
 
 use std::{
-    fmt,
+    fmt::{self, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -145,10 +145,19 @@ pub struct Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (file, place, severity) = (self.file.display(), self.place, self.severity.as_str());
-        write!(f, "{file}:{place}: {severity}: ")?;
+        let mut line = format!("{file}:{place}: {severity}: ");
         if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
+            line.push_str(&self.path);
+            line.push_str(": ");
         }
-        f.write_str(&self.message)
+        line.push_str(&self.message);
+        // Texts of a file cannot begin a line of their own.
+        for c in line.chars() {
+            match c.is_control() {
+                true => write!(f, "{}", c.escape_debug())?,
+                false => f.write_char(c)?,
+            }
+        }
+        Ok(())
     }
 }

@@ -456,16 +456,17 @@ fn server_in_a_sandbox_has_no_file_that_the_starter_of_the_program_had_open() {
     fs::write(&private, "s3cret").unwrap();
     sandboxed(
         &workspace,
-        "if cat <&9 > read; then echo evil >&8; fi; echo done > ran",
+        "if cat <&9 > own/read; then echo evil >&8; fi; echo done > own/ran",
     );
+    fs::create_dir(workspace.join("own")).unwrap();
     let script = format!(
         "exec 9<{0} 8>>{0}; orchestra mcp --mcp-config servers.json test a",
         private.display()
     );
     let mut shell = workspace.command_as(std::path::Path::new("sh"), ["-c", &script]);
     let tested = shell.output().unwrap();
-    assert_eq!(workspace.read("ran"), "done\n", "{tested:?}");
-    assert_eq!(workspace.read("read"), "", "{tested:?}");
+    assert_eq!(workspace.read("own/ran"), "done\n", "{tested:?}");
+    assert_eq!(workspace.read("own/read"), "", "{tested:?}");
     assert_eq!(fs::read_to_string(&private).unwrap(), "s3cret");
 }
 

@@ -42,24 +42,10 @@ fn sync_runs_no_hook_of_a_repository_on_this_machine() {
     clones.sync(&clones.one(), &[]);
     assert!(!ran.exists(), "{:?}", fs::read_to_string(&ran));
     let url = format!("file://{}", clones.remote().display());
+    let one = clones.one();
+    git(&one, &["config", "remote.origin.pushurl", "host:board"]);
     git(
-        &clones.one(),
-        &[
-            "config",
-            &format!("url.{url}.pushInsteadOf"),
-            "https://host.invalid/board",
-        ],
-    );
-    git(
-        &clones.one(),
-        &[
-            "config",
-            "remote.origin.pushurl",
-            "https://host.invalid/board",
-        ],
-    );
-    git(
-        &clones.one(),
+        &one,
         &["config", &format!("url.{url}.insteadOf"), "host:board"],
     );
     for (title, words) in [("Renamed", &[][..]), ("Renamed again", &["host:board"])] {

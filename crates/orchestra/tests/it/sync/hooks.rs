@@ -19,12 +19,7 @@ fn sync_runs_no_hook_of_a_repository_on_this_machine() {
     ] {
         let path = clones.remote().join("hooks").join(hook);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(
-            &path,
-            format!("#!/bin/sh\necho {hook} >> '{}'\n", ran.display()),
-        )
-        .unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        program(&path, &format!("echo {hook} >> '{}'", ran.display()));
     }
     let other = clones.clone_as("other");
     let info = clones.remote().join("objects/info");

@@ -360,15 +360,8 @@ fn base(config: &Config, address: SocketAddr) -> String {
 /// Reports where another process serves the workspace, and which flags and settings are not used there.
 fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
     announce(config, running, None, format)?;
-    if let Some(serves) = &running.serves
-        && *serves != config.workspace
-    {
-        output::complain(&format!(
-            "process {} serves {}; plans and servers of {} are not in it",
-            running.pid,
-            serves.display(),
-            config.workspace.display()
-        ));
+    if let Some(note) = running.other_worktree(&config.workspace) {
+        output::complain(&note);
     }
     for name in unused(config, running) {
         output::complain(&format!(

@@ -217,8 +217,9 @@ async fn listen_for_plugins(
     match serving.orchestrator().listen(address).await {
         Ok(bound) => {
             if bound.port() != address.port() && address.port() != 0 {
-                let what = "listening for plugins on";
-                output::complain(&format!("{address} is in use; {what} {bound}"));
+                output::complain(&format!(
+                    "UDP port for plugins: {address} is in use; listening on {bound}"
+                ));
             }
             Ok(Some(bound))
         }
@@ -236,7 +237,9 @@ async fn listen_for_plugins(
 fn warn(config: &Config, address: SocketAddr, foreign_localhost: Option<SocketAddr>) {
     let asked = config.http.value;
     if address.port() != asked.port() && asked.port() != 0 {
-        output::complain(&format!("{asked} is in use; listening on {address}"));
+        output::complain(&format!(
+            "TCP port for HTTP: {asked} is in use; listening on {address}"
+        ));
     }
     if let Some(foreign) = foreign_localhost {
         output::complain(&format!(

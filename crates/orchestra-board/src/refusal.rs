@@ -48,7 +48,7 @@ pub enum Refusal {
         given: IssueId,
         actual: IssueId,
     },
-    #[error("{id} is {from} and cannot become {to}; it can become {}", list(.from.exits()))]
+    #[error("{id} is {from} and cannot become {to}; it can become {}{}", list(.from.exits()), next_step(*.from, *.to))]
     BadMove { id: IssueId, from: State, to: State },
     #[error("{id} is {state}; advance_task moves a task from in-progress to done: {}", start_hint(*.state))]
     NoNext { id: IssueId, state: State },
@@ -154,6 +154,16 @@ fn list(states: &[State]) -> String {
         .map(|state| state.as_str())
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// The first step of a task from one state towards another.
+fn next_step(from: State, to: State) -> String {
+    let exits = from.exits();
+    let between = exits.iter().find(|exit| exit.can_become(to));
+    match between.or_else(|| exits.first()) {
+        Some(next) if from != to => format!("; first call update_task with status {next}"),
+        _ => String::new(),
+    }
 }
 
 fn circle(path: &[IssueId]) -> String {

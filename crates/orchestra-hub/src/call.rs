@@ -163,11 +163,14 @@ impl Call {
             Route::Refuse(mut error, end) => {
                 if let ProviderError::Unknown { kind: "tool", name } = &mut error
                     && let Some(bill) = &self.bill
-                    && let Some(silent) = bill.hub.never_reached()
                 {
-                    *name = format!(
-                        "{name}; a server that has never been reached may have it: {silent}"
-                    );
+                    if let Some(unused) = bill.hub.unused_server(name) {
+                        *name = format!("{name}; {unused}");
+                    } else if let Some(silent) = bill.hub.never_reached() {
+                        *name = format!(
+                            "{name}; a server that has never been reached may have it: {silent}"
+                        );
+                    }
                 }
                 State::Settled(Err(error), end)
             }

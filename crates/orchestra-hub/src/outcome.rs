@@ -168,8 +168,8 @@ pub enum ProviderError {
     Unknown {
         /// `tool`, `prompt` or `resource`.
         kind: &'static str,
-        /// The name or URI asked for. Behind that of a tool may stand who could have it that was
-        /// never reached.
+        /// The requested name or URI. The name of a tool may be followed by the server that could have it, and by the
+        /// reason for which that server is not used or was never reached.
         name: String,
     },
     /// Another server has no such resource; told with the code of the caller's revision.

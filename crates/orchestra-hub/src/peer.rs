@@ -5,7 +5,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::{Hub, ListKind, Provider, ProviderId};
+use crate::{Hub, ListKind, Provider, ProviderId, hub::Inner, reserved::SEPARATOR};
+
+/// Maximum length of the reason in an error, in bytes.
+const MAX_REASON: usize = 1024;
 
 /// How the program is that a provider speaks for, for people and for what watches over them. All
 /// counters begin with the provider.
@@ -215,6 +218,23 @@ impl Hub {
     pub fn tell_unread_files(&self, files: Vec<String>) {
         let before = self.0.unread_files.0.lock();
         *before.unwrap_or_else(PoisonError::into_inner) = files;
+    }
+}
+
+impl Inner {
+    /// Returns the unused server that the name of a tool begins with, and the reason.
+    pub(crate) fn unused_server(&self, tool: &str) -> Option<String> {
+        let unused = self.unused_peers.0.lock();
+        let unused = unused.unwrap_or_else(PoisonError::into_inner);
+        let has_tool = |id: &ProviderId| {
+            let rest = tool.strip_prefix(id.as_str());
+            rest.is_some_and(|rest| rest.starts_with(SEPARATOR))
+        };
+        // The longest name, where several match.
+        let named = unused.iter().filter(|(id, _)| has_tool(id));
+        let (id, report) = named.max_by_key(|(id, _)| id.as_str().len())?;
+        let reason = orchestra_secret::excerpt(report.reason.as_deref()?, MAX_REASON);
+        Some(format!("{id} is not used: {reason}"))
     }
 }
 

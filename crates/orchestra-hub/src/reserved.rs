@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::{ProviderId, search, slot::Slot};
 
 /// Separator between the name of a server and the name of its tool.
-const SEPARATOR: &str = "__";
+pub(crate) const SEPARATOR: &str = "__";
 
 /// Provider id that is reported as the owner of the search tools.
 const BUILT_IN: &str = "builtin";

@@ -29,6 +29,16 @@ pub enum ForeignError {
         /// The user's own configuration file.
         user_file: String,
     },
+    /// All users share the directory, such as `/tmp`.
+    #[error(
+        "it belongs to {owner}, and all users share it (mode {mode:03o}); use a directory of your own, or --workspace"
+    )]
+    Shared {
+        /// The owner, by name and number.
+        owner: String,
+        /// Its permissions.
+        mode: u32,
+    },
     /// Other users may write it.
     #[error(
         "it belongs to {owner}, and other users can write it (mode {mode:03o}); run `chmod go-w {path}`"
@@ -76,18 +86,23 @@ impl Owners {
     pub fn check(&self, path: &Path, metadata: &Metadata) -> Result<(), ForeignError> {
         use std::os::unix::fs::MetadataExt as _;
         let (uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+        let by_group = mode & 0o020 != 0 && !orchestra_fs::is_alone_in(uid, metadata.gid());
+        let is_writable = mode & 0o002 != 0 || by_group;
         let owner = || match orchestra_fs::user_name(uid) {
             Some(name) => format!("{name} (uid {uid})"),
             None => format!("uid {uid}"),
         };
+        if is_writable && metadata.is_dir() && mode & 0o1000 != 0 {
+            let owner = owner();
+            return Err(ForeignError::Shared { owner, mode });
+        }
         if uid != self.user && Some(uid) != self.sudo {
             return Err(ForeignError::Owner {
                 owner: owner(),
                 user_file: self.user_file.clone(),
             });
         }
-        let is_shared = mode & 0o020 != 0 && !orchestra_fs::is_alone_in(uid, metadata.gid());
-        if mode & 0o002 != 0 || is_shared {
+        if is_writable {
             let path = path.display().to_string();
             let owner = owner();
             return Err(ForeignError::Writable { owner, mode, path });

@@ -19,7 +19,7 @@ use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetE
 use orchestra_mcp::{Limits, PartLook, Server, ServerStatus, client::tap::TapWatch};
 use orchestra_memory::engine::Engines;
 use orchestra_runner::plans::Plans;
-use orchestra_store::{self as store, Store};
+use orchestra_store::{self as store, PageRequest, Store};
 use orchestra_tools::{self as tools, Builtin, PlanService};
 use tokio::{
     runtime::{Builder, Runtime},
@@ -35,7 +35,10 @@ use crate::{
     orchestrator::Orchestrator,
     output,
     stopping::{AFTER_SERVERS, CALLS, FILES},
-    workspace::{AUDIT, PROJECTS, check_checked_out, check_narrow, has_board_at, run_directory},
+    workspace::{
+        AUDIT, PROJECTS, check_checked_out, check_narrow, has_board_at, report_remote,
+        run_directory,
+    },
 };
 use others::Others;
 pub(crate) use others::Shown;
@@ -176,10 +179,7 @@ impl Serving {
             check_narrow(&config.workspace).map_err(Failure::usage)?;
             if keeps {
                 check_checked_out(&config.workspace)?;
-                output::complain(&format!(
-                    "creating a board in {}; --workspace names another directory",
-                    config.workspace.display()
-                ));
+                report_new_board(config);
             }
         }
         let options = config.memory.apply(options);
@@ -408,6 +408,16 @@ impl Serving {
         }
     }
 
+    /// Reports that a board without a project may be fetched.
+    pub(crate) fn report_empty_board(&self) {
+        let first = PageRequest::first(1);
+        let store = self.store.as_ref();
+        let projects = store.and_then(|store| store.read(|reader| reader.projects(&first)).ok());
+        if projects.is_some_and(|projects| projects.total == 0) {
+            report_remote(&self.config);
+        }
+    }
+
     /// Ends the servers of others, and writes what is still to be written: all of it by a deadline.
     pub(crate) async fn end(mut self, deadline: Instant) {
         let before = |rest| deadline.checked_sub(rest).unwrap_or(deadline);
@@ -473,6 +483,15 @@ pub(crate) fn close(store: &Store) {
             store.close(CLOSING_STILL);
         }
     }
+}
+
+/// Reports that a board is created, and that another one may be fetched.
+fn report_new_board(config: &Config) {
+    output::complain(&format!(
+        "creating a board in {}; --workspace names another directory",
+        config.workspace.display()
+    ));
+    report_remote(config);
 }
 
 /// An MCP server over a hub, as it is configured.

@@ -16,7 +16,7 @@ use crate::{
     config::{self, Config},
     env::Variable,
     exit::Failure,
-    servers,
+    output, servers,
 };
 
 /// The directory that makes a directory a workspace.
@@ -196,6 +196,15 @@ pub(crate) fn check_checked_out(workspace: &Path) -> Result<(), WorkspaceError> 
     match orchestra_place::is_tracked(&workspace.join(PROJECTS)) {
         true => Err(WorkspaceError::NotCheckedOut(workspace.to_owned())),
         false => Ok(()),
+    }
+}
+
+/// Reports that the remote of a repository may have a board, for a board that is empty. Starts no program.
+pub(crate) fn report_remote(config: &Config) {
+    if matches!(config.home(), Ok(Home::Shared(_))) && has_remote(&config.workspace) {
+        output::complain(
+            "the board is empty; `orchestra sync` fetches the board of the git remote, if it has one",
+        );
     }
 }
 

@@ -3,7 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orchestra_hub::{Catalog, HubConfig, NamePattern, Permission, ProviderError, Toolset};
+use orchestra_hub::{
+    Catalog, HubConfig, NamePattern, PeerReport, PeerStatus, Permission, ProviderError, ProviderId,
+    Toolset,
+};
 use orchestra_wire::RawJson;
 use serde_json::json;
 use tokio::time::Instant;
@@ -131,6 +134,35 @@ async fn bare_name_of_another_server_or_a_hidden_built_in_is_never_called() {
     let inner = call_of("call_tool", &json!({"name": "off__get"}));
     let answer = format!("{:?}", searching.call(inner).await);
     assert!(!answer.contains("bad bad__"), "{answer}");
+}
+
+#[tokio::test]
+async fn unknown_tool_of_an_unused_server_is_refused_with_the_reason() {
+    let hub = hub(&[&provider("here", tools(&["a"]))]);
+    let unused = |name: &str, reason: &str| {
+        let report = PeerReport {
+            status: PeerStatus::NeedsApproval,
+            reason: Some(reason.to_owned()),
+            ..PeerReport::default()
+        };
+        (ProviderId::parse(name).unwrap(), report)
+    };
+    hub.tell_unused_peers(vec![
+        unused("files", "approve it"),
+        unused("files__old", "off"),
+    ]);
+    for (name, reason) in [
+        ("files__get", "; files is not used: approve it"),
+        ("files__old__get", "; files__old is not used: off"),
+        ("filesget", ""),
+        ("get", ""),
+    ] {
+        let error = call(&hub, name).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("unknown tool: {name}{reason}"));
+    }
+    hub.tell_unused_peers(Vec::new());
+    let error = call(&hub, "files__get").await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: files__get");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use orchestra_board::{Change, Edit, Event, IssueId};
+use orchestra_board::{Change, Edit, Event, IssueId, Title};
 
 use super::BoardFiles;
 use crate::files::place::{Part, Place};
@@ -26,22 +26,20 @@ pub fn changes_between(before: &BoardFiles, after: &BoardFiles) -> Vec<String> {
             Place::Issue(place, Part::History) => {
                 let key = (place.project.clone(), place.id.clone());
                 let text = String::from_utf8_lossy(content.as_deref().unwrap_or_default());
+                let event = |line: &str| history::read_line(line, &place.project, &place.id).ok();
                 let is_new = |line: &&str| !known.contains_key(*line);
-                let events = text
-                    .lines()
-                    .filter(is_new)
-                    .filter_map(|line| history::read_line(line, &place.project, &place.id).ok());
+                let events: Vec<Event> = text.lines().filter(is_new).filter_map(event).collect();
                 let earlier = text.lines().find_map(|line| known.get(line));
-                let number = earlier.filter(|earlier| **earlier != place.id);
-                let number = number.map(|earlier| format!("{earlier} is now {}", place.id));
-                let about = number
-                    .into_iter()
-                    .chain(events.map(|event| line(&place.id, &event)));
-                let count = lines.len();
-                lines.extend(about);
-                if lines.len() > count {
+                let renumbered = earlier.filter(|earlier| **earlier != place.id);
+                if let Some(earlier) = renumbered {
+                    let named = text.lines().rev().filter_map(event).find_map(title);
+                    let named = named.map_or_else(String::new, |title| format!(": {title}"));
+                    lines.push(format!("{earlier} is now {}{named}", place.id));
+                }
+                if renumbered.is_some() || !events.is_empty() {
                     described.insert(key);
                 }
+                lines.extend(events.iter().filter_map(|event| line(&place.id, event)));
             }
             Place::Issue(place, Part::Fields | Part::Description) => {
                 let key = (place.project.clone(), place.id.clone());
@@ -90,7 +88,17 @@ fn first_line(text: &str) -> String {
     history::shortened(line.unwrap_or_default())
 }
 
-fn line(id: &IssueId, event: &Event) -> String {
+/// Returns the title that an event gives to its issue.
+fn title(event: Event) -> Option<Title> {
+    match event.change {
+        Change::IssueCreated(issue) => Some(issue.title),
+        Change::Edited(Edit::Title(title)) => Some(title),
+        _ => None,
+    }
+}
+
+/// Describes an event of an issue. Returns `None` for claims, which do not leave their clone.
+fn line(id: &IssueId, event: &Event) -> Option<String> {
     let text = match &event.change {
         Change::IssueCreated(issue) => format!("created: {}", issue.title),
         Change::Edited(Edit::Title(title)) => format!("title: {title}"),
@@ -98,17 +106,16 @@ fn line(id: &IssueId, event: &Event) -> String {
         Change::Moved { to } => format!("moved to {to}"),
         Change::StateChanged { from, to, .. } => format!("{from} → {to}"),
         Change::OwnStateChanged { own } => format!("→ {}", own.as_state()),
-        Change::Claimed { agent, .. } => format!("claimed by {agent}"),
-        Change::Released { agent } => format!("released by {agent}"),
+        Change::Claimed { .. } | Change::Released { .. } => return None,
         Change::DependencyAdded { on } => format!("waits for {on}"),
         Change::DependencyRemoved { on } => format!("no longer waits for {on}"),
         Change::Commented { text } => format!("comment: {}", first_line(text.as_str())),
         _ => "changed".to_owned(),
     };
-    match &event.agent {
+    Some(match &event.agent {
         Some(agent) => format!("{id} {text} ({agent})"),
         None => format!("{id} {text}"),
-    }
+    })
 }
 
 /// Describes a change of a file that is no issue's. Counters of a project change with its issues, and are no change of

@@ -218,7 +218,7 @@ fn issue_with_an_id_that_was_published_first_gets_another_one() {
     let created = received.iter().filter(|line| line.contains("created"));
     assert_eq!(created.collect::<Vec<_>>(), ["MA-5 created: First"]);
     assert!(
-        received.contains(&"MA-5 is now MA-7".to_owned()),
+        received.contains(&"MA-5 is now MA-7: Second".to_owned()),
         "{received:?}"
     );
     one.sync(&mut remote);
@@ -344,7 +344,11 @@ fn claims_stay_on_their_machine() {
     assert!(!text(&one.files()).contains("claimed_by"));
     two.sync(&mut remote);
     one.sync(&mut remote);
+    let before = two.files();
     two.sync(&mut remote);
+    assert_ne!(before, two.files());
+    let received = changes_between(&before, &two.files());
+    assert_eq!(received, Vec::<String>::new());
     let held = one.issue("MA-4").issue.claim.expect("the claim is held");
     assert_eq!(held.agent, agent("mine"));
     assert_eq!(two.issue("MA-4").issue.claim, None);
@@ -539,7 +543,7 @@ fn issue_of_a_project_that_gets_another_key_is_found_by_its_earlier_id() {
     one.sync(&mut remote);
     let received = changes_between(&before, &two.files());
     assert!(
-        received.contains(&"S-1 is now S2-1".to_owned()),
+        received.contains(&"S-1 is now S2-1: Epic".to_owned()),
         "{received:?}"
     );
     for side in [&one, &two] {

@@ -76,7 +76,8 @@ async fn w17_complete_task_finishes_the_implementation_and_says_so() {
     assert_eq!(
         bench.refused("complete_task", complete.clone()).await,
         format!(
-            "{id} is backlog and cannot become ready-for-testing; it can become todo, cancelled"
+            "{id} is backlog and cannot become ready-for-testing; it can become todo, cancelled; \
+             first call update_task with status todo"
         )
     );
     bench.bring(&id, "in-progress").await;

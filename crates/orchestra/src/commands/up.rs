@@ -219,8 +219,9 @@ async fn listen_for_plugins(
     match serving.orchestrator().listen(address).await {
         Ok(bound) => {
             if bound.port() != address.port() && address.port() != 0 {
-                let what = "listening for plugins on";
-                output::complain(&format!("{address} is in use; {what} {bound}"));
+                output::complain(&format!(
+                    "UDP port for plugins: {address} is in use; listening on {bound}"
+                ));
             }
             Ok(Some(bound))
         }
@@ -238,7 +239,9 @@ async fn listen_for_plugins(
 fn warn(config: &Config, address: SocketAddr, foreign_localhost: Option<SocketAddr>) {
     let asked = config.http.value;
     if address.port() != asked.port() && asked.port() != 0 {
-        output::complain(&format!("{asked} is in use; listening on {address}"));
+        output::complain(&format!(
+            "TCP port for HTTP: {asked} is in use; listening on {address}"
+        ));
     }
     if let Some(foreign) = foreign_localhost {
         output::complain(&format!(
@@ -362,15 +365,8 @@ fn base(config: &Config, address: SocketAddr) -> String {
 /// Reports where another process serves the workspace, and which flags and settings are not used there.
 fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
     announce(config, running, None, format)?;
-    if let Some(serves) = &running.serves
-        && *serves != config.workspace
-    {
-        output::complain(&format!(
-            "process {} serves {}; plans and servers of {} are not in it",
-            running.pid,
-            serves.display(),
-            config.workspace.display()
-        ));
+    if let Some(note) = running.other_worktree(&config.workspace) {
+        output::complain(&note);
     }
     for name in unused(config, running) {
         output::complain(&format!(

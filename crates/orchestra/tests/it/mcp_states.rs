@@ -307,6 +307,22 @@ fn whoever_starts_is_told_which_servers_wait() {
     );
 }
 
+#[test]
+fn call_of_a_server_that_waits_for_approval_names_the_command_that_approves_it() {
+    let workspace = Workspace::new();
+    workspace.write(
+        ".mcp.json",
+        r#"{"mcpServers": {"files": {"command": "cat"}}}"#,
+    );
+    let mut session = Session::start(workspace.command(["stdio"]));
+    let call = json!({"name": "files__list_directory", "arguments": {}});
+    let answer = session.request("tools/call", &call);
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    let approve = "unknown tool: files__list_directory; files is not used: it came with the workspace; \
+                   `orchestra mcp approve files` shows and approves it";
+    assert_eq!(answer["error"]["message"], approve, "{answer}");
+}
+
 /// By the `up` that runs them; whoever has its token is told where it asks for one.
 #[test]
 fn a_list_shows_how_servers_are_right_now_while_they_run() {

@@ -367,6 +367,8 @@ fn bare_repository_is_refused_as_a_workspace() {
 fn second_up_in_another_worktree_says_where_the_first_is() {
     let repository = Repository::new(DEFAULT);
     repository.fill();
+    let added = repository.run(&repository.main(), &["mcp", "add", "echo", "--", "cat"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
     let words = ["up", "--http", "127.0.0.1:0", "--json"];
     let first = Running::start(repository.command(&repository.main(), &words));
     let ready = first.json();
@@ -379,6 +381,12 @@ fn second_up_in_another_worktree_says_where_the_first_is() {
     let words = format!("serves {}; plans and servers of ", main.display());
     assert!(second.err.contains(&words), "{second:?}");
     assert!(second.err.contains("linked are not in it"), "{second:?}");
+    let listed = repository.run(&repository.linked(), &["mcp", "list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.err.contains(&words), "{listed:?}");
+    assert!(!listed.out.contains("LATENCY"), "{listed:?}");
+    let listed = repository.run(&main, &["mcp", "list"]);
+    assert!(listed.out.contains("LATENCY"), "{listed:?}");
 }
 
 #[test]

@@ -126,11 +126,13 @@ fn directory_that_other_users_can_write_is_refused_despite_sticky_bit() {
     let shared = workspace.path();
     fs::create_dir_all(shared.join("own")).unwrap();
     fs::create_dir(shared.join(".projects")).unwrap();
-    for mode in [0o1777, 0o777] {
+    let own = "; use a directory of your own, or --workspace";
+    for (mode, next_step) in [(0o1777, own), (0o777, "run `chmod go-w ")] {
         set_mode(&shared, mode);
         for directory in [shared.clone(), shared.join("own")] {
             let refused = found_from(&workspace, &directory).unwrap_err();
-            assert_refused(&refused, &shared, "run `chmod go-w ");
+            assert_refused(&refused, &shared, next_step);
+            assert_eq!(refused.err.contains("chmod"), mode == 0o777, "{refused:?}");
         }
     }
     set_mode(&shared, 0o755);

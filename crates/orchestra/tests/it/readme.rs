@@ -65,7 +65,9 @@ fn commands_of_the_tour_in_readme_run_as_written() {
     let show = "orchestra tool call get_task project=my-app task_id=MA-3";
     let (last, task) = follow(tour, show);
     assert!(task.contains(r#""status":"ready-for-testing""#), "{task}");
-    assert!(last.out.contains("title: Say hello\n"), "{last:?}");
+    for shown in [r#""title":"Say hello twice""#, r#""source":"file""#] {
+        assert!(last.out.contains(shown), "{shown}: {last:?}");
+    }
     assert!(last.out.contains("everything is in order"), "{last:?}");
     assert!(!last.out.contains("?? .projects/"), "{last:?}");
 }

@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::one_board::{Repository, git};
-use crate::support::{Running, Said, get, run_directory, until};
+use crate::support::{Running, Said, get, run_directory, said, until};
 
 pub(crate) const REFERENCE: &str = "refs/orchestra/board";
 
@@ -541,6 +541,22 @@ fn command_in_a_clone_without_a_board_names_sync() {
     git(&two, &["remote", "remove", "origin"]);
     let refused = clones.run(&two, &list);
     assert!(!refused.err.contains("`orchestra sync`"), "{refused:?}");
+}
+
+#[test]
+fn empty_board_in_a_clone_names_sync_until_it_has_a_project() {
+    let clones = Clones::new();
+    let two = clones.clone_as("two");
+    let list = ["tool", "call", "list_projects"];
+    let hints = |said: &Said| said.err.matches("`orchestra sync` fetches").count();
+    let created = said(clones.command(&two, &["stdio"]), "");
+    assert_eq!(hints(&created), 1, "{created:?}");
+    let listed = clones.run(&two, &list);
+    assert_eq!((listed.code, hints(&listed)), (Some(0), 1), "{listed:?}");
+    clones.sync(&clones.one(), &[]);
+    clones.sync(&two, &[]);
+    let listed = clones.run(&two, &list);
+    assert_eq!((listed.code, hints(&listed)), (Some(0), 0), "{listed:?}");
 }
 
 #[test]

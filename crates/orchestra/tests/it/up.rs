@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Running, Workspace, get, http, post, post_to, said};
+use crate::support::{PATIENCE, Running, Workspace, get, http, post, post_to, said, until_ready};
 
 /// A running `up` and where it listens.
 fn up(workspace: &Workspace) -> (Running, Value, String) {
@@ -376,10 +376,11 @@ fn one_whose_board_is_removed_ends_and_says_so() {
 fn a_taken_port_is_left_to_its_owner() {
     let (here, there) = (Workspace::git(), Workspace::git());
     let (_first, _, address) = up(&here);
-    let second = Running::start(there.command(["up", "--http", &address, "--json"]));
-    let ready = second.json();
+    let (ready, log) = until_ready(there.command(["up", "--http", &address, "--json"]));
     assert_ne!(ready["http"], format!("http://{address}"));
     assert_eq!(ready["already_running"], false);
+    let taken = format!("TCP port for HTTP: {address} is in use; listening on ");
+    assert!(log.contains(&taken), "{log}");
 }
 
 /// The status of a request of a page at `http://HOST` for a tool list, sent to `address`.

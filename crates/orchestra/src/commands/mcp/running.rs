@@ -144,7 +144,8 @@ impl Now {
     }
 }
 
-/// How the servers of the workspace are, by their names; nothing where no `up` runs.
+/// Current state of the servers of the workspace, by their names. Empty if no `up` runs, or if it serves another
+/// worktree, which is reported.
 ///
 /// # Errors
 /// When one runs and does not tell.
@@ -152,6 +153,10 @@ pub(super) fn ask(config: &Config) -> anyhow::Result<BTreeMap<String, Now>> {
     let Some(endpoint) = Place::find(config)?.published()? else {
         return Ok(BTreeMap::new());
     };
+    if let Some(note) = endpoint.other_worktree(&config.workspace) {
+        output::complain(&output::printable(&note));
+        return Ok(BTreeMap::new());
+    }
     let answer = get(config, &endpoint);
     let answer = answer.with_context(|| format!("ask {}{PATH}", endpoint.http))?;
     let answer: Answer =

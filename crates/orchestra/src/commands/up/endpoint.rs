@@ -124,6 +124,17 @@ impl Endpoint {
             http: base.to_owned(),
         }
     }
+
+    /// Returns a note if it serves another worktree with the same board.
+    pub(in crate::commands) fn other_worktree(&self, workspace: &Path) -> Option<String> {
+        let serves = self.serves.as_ref().filter(|serves| *serves != workspace)?;
+        Some(format!(
+            "process {} serves {}; plans and servers of {} are not in it",
+            self.pid,
+            serves.display(),
+            workspace.display()
+        ))
+    }
 }
 
 /// This process's part in the election of the process that serves a workspace.

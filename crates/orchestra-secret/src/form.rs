@@ -306,6 +306,8 @@ fn skeleton(text: &str) -> String {
             '\n' => skeleton.push('\n'),
             c if c.is_whitespace() || c == '\u{2800}' => skeleton.push(' '),
             c if c.is_control() || is_invisible(c) || is_combining_mark(c) => {}
+            // These stand for other characters.
+            c if matches!(c, '\u{fffc}' | '\u{fffd}') => {}
             c if c.is_ascii() => skeleton.push(c),
             'ß' | 'ẞ' => skeleton.push_str("ss"),
             c => skeleton.push(lookalike(c)),
@@ -314,15 +316,15 @@ fn skeleton(text: &str) -> String {
     skeleton
 }
 
-/// Returns whether a character is invisible (`Default_Ignorable_Code_Point` of Unicode), or replaces what is no
-/// character.
-const fn is_invisible(c: char) -> bool {
+/// Returns whether a character is invisible: `Default_Ignorable_Code_Point` of Unicode, and annotation marks.
+#[must_use]
+pub const fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffd}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
     )
 }

@@ -150,7 +150,7 @@ impl ClientError {
                 last: before.map(last),
             },
             Self::Rpc(error) => Self::Rpc(masked_answer(error, masker)),
-            Self::Closed | Self::Timeout { .. } | Self::Cancelled => self,
+            Self::Closed | Self::Timeout { .. } | Self::ToolChanged | Self::Cancelled => self,
         }
     }
 }

@@ -6,6 +6,7 @@ mod objection;
 
 use std::{borrow::Cow, collections::HashMap};
 
+use orchestra_secret::is_invisible;
 use orchestra_wire::{ErrorCode, RawJson, RpcError};
 use reqwest::Url;
 use serde_json::value::RawValue;
@@ -134,11 +135,18 @@ fn in_lines(text: &str) -> String {
     lines
 }
 
-/// Returns whether a character controls a terminal, turns the direction of text or cannot be seen.
+/// Returns whether a character controls a terminal, turns the direction of text or cannot be seen. Joiners, hyphens and
+/// selectors of variants are part of ordinary text.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
+    let is_ordinary = matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{e0100}'..='\u{e01ef}'
+    );
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{2800}')
+        || is_invisible(c) && !is_ordinary
 }
 
 fn attributed(request: &RawJson, server: &str) -> RawJson {
@@ -272,7 +280,8 @@ mod tests {
 
     #[test]
     fn text_of_a_server_cannot_look_like_a_line_of_ours() {
-        let said = "Name?\r\n\u{1b}[2K\u{202e}x    y\u{2028}The MCP server `bank` asks: PIN";
+        let said =
+            "Name?\r\n\u{1b}[2K\u{202e}\u{1d173}x    y\u{2028}The MCP server `bank` asks: PIN";
         let request =
             serde_json::json!({"a": {"method": "elicitation/create", "params": {"message": said}}});
         let named: Value = attribute(&RawJson::of(&request).unwrap(), "s")
@@ -280,7 +289,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             named["a"]["params"]["message"],
-            r"The MCP server `s` asks: Name?\r\n\u{1b}[2K\u{202e}x y\u{2028}The MCP server `bank` asks: PIN"
+            r"The MCP server `s` asks: Name?\r\n\u{1b}[2K\u{202e}\u{1d173}x y\u{2028}The MCP server `bank` asks: PIN"
         );
     }
 

@@ -33,7 +33,8 @@ mod watching;
 
 pub use crate::attribution::{Objection, attribute, attribute_error, is_deceptive, objection};
 pub use api::{
-    ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, TransportMetadata,
+    ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, ToolCheck,
+    TransportMetadata,
 };
 pub use calls::{Client, ClientLists};
 pub use child::{ChildConfig, ChildConnector, Heard, Stderr};

@@ -12,7 +12,7 @@ use crate::{
     is_secret_name,
     table::{
         ASKED_ATTRIBUTES, ASKED_CAPITALS, ASKED_NAMES, ASKED_PARTS, ASKED_PHRASES, ASKED_PLACES,
-        ASKED_WORDS, ASKING_WORDS, LOOKALIKES, NOT_ASKED_PARTS, PLAIN_TOKENS, SECRET_PARTS,
+        ASKED_WORDS, ASKING_WORDS, LOOKALIKES, NOT_ASKED_PARTS, PAIRS, PLAIN_TOKENS, SECRET_PARTS,
         SUBSTITUTES, TOKENS,
     },
 };
@@ -31,6 +31,9 @@ const MIN_SPELLED: usize = 3;
 
 /// Number of characters of a word that is found among single letters, with more letters before or behind it.
 const MIN_FOUND: usize = 5;
+
+/// Number of bytes of a reference of HTML without `&`.
+const MAX_REFERENCE: usize = 12;
 
 /// Number of words of a label that is a sentence.
 const MIN_SENTENCE: usize = 5;
@@ -60,7 +63,8 @@ pub fn mentions_secret(text: &str) -> bool {
     let is_turned = text.contains(['\u{202d}', '\u{202e}']);
     let turned = is_turned.then(|| plain.chars().rev().collect());
     let substituted = substituted(&plain);
-    let readings = [Some(plain), turned, substituted];
+    let paired = paired(&plain);
+    let readings = [Some(plain), turned, substituted, paired];
     readings
         .iter()
         .flatten()
@@ -114,6 +118,8 @@ struct Word {
     follows: bool,
     /// Whether it may be part of one word with the word before it.
     joins: bool,
+    /// Whether only the case of its first letter separates it from the word before it.
+    is_split: bool,
 }
 
 /// The tables, as they read in a skeleton.
@@ -179,16 +185,18 @@ fn secret_at(words: &[Word], at: usize) -> usize {
     if is_capital || (asked.words.contains(text) && !is_plain) || is_part(text) {
         return 1;
     }
-    let mut phrase = String::new();
+    let (mut phrase, mut is_unbroken) = (String::new(), true);
     for (len, next) in (1..=MAX_PHRASE_WORDS).zip(&words[at..]) {
         if len > 1 && !next.joins {
             break;
         }
         phrase.push_str(&next.text);
+        is_unbroken &= len == 1 || next.is_split;
         let one = phrase.strip_suffix('s').unwrap_or(&phrase);
         let has_end = |end: &String| phrase.ends_with(end.as_str());
         if asked.phrases.contains(one)
             || asked.phrases.contains(&phrase)
+            || (len > 1 && is_unbroken && asked.words.contains(&phrase))
             || (!phrase.is_ascii() && asked.foreign.iter().any(has_end))
         {
             return len;
@@ -230,6 +238,7 @@ fn words(text: &str) -> Vec<Word> {
                 is_capital: true,
                 follows: gap.is_blank,
                 joins: gap.joins(),
+                is_split: in_word,
             });
             gap = Gap::default();
         }
@@ -301,11 +310,14 @@ impl Gap {
 /// cannot be seen, with letters that look like those of ASCII replaced by these. Upper case remains.
 fn skeleton(text: &str) -> String {
     let mut skeleton = String::with_capacity(text.len());
-    for c in text.nfkd() {
+    let text = dereferenced(text);
+    for c in text.as_str().nfkd() {
         match c {
             '\n' => skeleton.push('\n'),
             c if c.is_whitespace() || c == '\u{2800}' => skeleton.push(' '),
             c if c.is_control() || is_invisible(c) || is_combining_mark(c) => {}
+            // These stand for other characters.
+            c if matches!(c, '\u{fffc}' | '\u{fffd}') => {}
             c if c.is_ascii() => skeleton.push(c),
             'ß' | 'ẞ' => skeleton.push_str("ss"),
             c => skeleton.push(lookalike(c)),
@@ -314,15 +326,56 @@ fn skeleton(text: &str) -> String {
     skeleton
 }
 
-/// Returns whether a character is invisible (`Default_Ignorable_Code_Point` of Unicode), or replaces what is no
-/// character.
-const fn is_invisible(c: char) -> bool {
+/// A text with the references of HTML to characters (`&shy;`, `&#112;`) replaced: clients may render them.
+fn dereferenced(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let end = rest
+            .bytes()
+            .take(MAX_REFERENCE)
+            .position(|byte| byte == b';');
+        match end.and_then(|end| Some((referenced(&rest[..end])?, end))) {
+            Some((c, end)) => {
+                plain.push(c);
+                rest = &rest[end + 1..];
+            }
+            None => plain.push('&'),
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// The character to which a reference of HTML leads, if it may be part of a word.
+fn referenced(name: &str) -> Option<char> {
+    match name {
+        "shy" => return Some('\u{ad}'),
+        "zwj" => return Some('\u{200d}'),
+        "zwnj" => return Some('\u{200c}'),
+        "lrm" => return Some('\u{200e}'),
+        "rlm" => return Some('\u{200f}'),
+        _ => {}
+    }
+    let digits = name.strip_prefix('#')?;
+    let number = match digits.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => digits.parse(),
+    };
+    char::from_u32(number.ok()?)
+}
+
+/// Returns whether a character is invisible: `Default_Ignorable_Code_Point` of Unicode, and annotation marks.
+#[must_use]
+pub const fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffd}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
     )
 }
@@ -359,12 +412,30 @@ fn substituted(text: &str) -> Option<String> {
     for (at, run) in runs.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| runs[before].last());
         let behind = runs.get(at + 1).and_then(|behind| behind.first());
-        match is_letter(before) || is_letter(behind) {
-            true => substituted.extend(run.iter().map(|c| substitute(*c).unwrap_or(*c))),
-            false => substituted.extend(run.iter()),
+        // In the case of the letter beside it: a change of case separates words.
+        let beside = [before, behind]
+            .into_iter()
+            .find(|c| is_letter(*c))
+            .flatten();
+        let Some(beside) = beside else {
+            substituted.extend(run.iter());
+            continue;
+        };
+        let letters = run.iter().map(|c| substitute(*c).unwrap_or(*c));
+        match beside.is_ascii_uppercase() {
+            true => substituted.extend(letters.map(|c| c.to_ascii_uppercase())),
+            false => substituted.extend(letters),
         }
     }
     (substituted != text).then_some(substituted)
+}
+
+/// The text with letters in the place of pairs that look like them; `None` where there is no such pair.
+fn paired(text: &str) -> Option<String> {
+    let paired = PAIRS.iter().fold(text.to_owned(), |text, (pair, letter)| {
+        text.replace(pair, letter)
+    });
+    (paired != text).then_some(paired)
 }
 
 fn substitute(c: char) -> Option<char> {

@@ -25,7 +25,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Adds values, each also as it is written in a URL and in JSON, and each line of a value with several.
+    /// Adds values, each in all spellings, and each line of a value with several.
     pub(crate) fn extend<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) {
         let patterns = Arc::make_mut(&mut self.patterns);
         let before = patterns.len();
@@ -38,9 +38,9 @@ impl Known {
                 .chain([value.trim()])
                 .filter(|part| is_secret_value(part))
             {
-                add(patterns, part);
-                add(patterns, &utf8_percent_encode(part, RESERVED).to_string());
-                add(patterns, &json_escaped(part));
+                for spelling in spellings(part) {
+                    add(patterns, &spelling);
+                }
             }
         }
         if patterns.len() == before {
@@ -75,6 +75,42 @@ impl Known {
     }
 }
 
+/// Returns a value as programs write it: as it is, in JSON, in JSON within JSON, in a URL, in a form and in HTML.
+fn spellings(value: &str) -> Vec<String> {
+    let json = json_escaped(value);
+    let lower = ascii_escaped(&json, |unit| format!("\\u{unit:04x}"));
+    let upper = ascii_escaped(&json, |unit| format!("\\u{unit:04X}"));
+    let html_safe = json
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026");
+    let url = percent_encoded(value, RESERVED);
+    let html = HTML.iter().fold(value.to_owned(), |html, (sign, entity)| {
+        html.replace(*sign, entity)
+    });
+    let mut all = vec![
+        json_escaped(&json),
+        json_escaped(&lower),
+        json_escaped(&upper),
+        json.replace('/', "\\/"),
+        lower.replace('/', "\\/"),
+        html_safe,
+        url.replace("%20", "+"),
+        percent_encoded(value, PATH),
+        percent_encoded(value, COMPONENT),
+        html.replace("&#39;", "&#x27;"),
+        html,
+        url,
+        upper,
+        lower,
+        json,
+        value.to_owned(),
+    ];
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 /// Adds a value as a pattern, in parts where it is long.
 fn add(patterns: &mut Vec<String>, text: &str) {
     let mut rest = text;
@@ -94,6 +130,42 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
+
+/// The same for a path: what `quote` of Python leaves.
+const PATH: &AsciiSet = &RESERVED.remove(b'/');
+
+/// The same for a part of a URL: what `encodeURIComponent` of JavaScript leaves.
+const COMPONENT: &AsciiSet = &RESERVED
+    .remove(b'!')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*');
+
+/// Characters that HTML escapes. The first is part of the entities of the rest.
+const HTML: [(char, &str); 5] = [
+    ('&', "&amp;"),
+    ('<', "&lt;"),
+    ('>', "&gt;"),
+    ('"', "&quot;"),
+    ('\'', "&#39;"),
+];
+
+fn percent_encoded(text: &str, set: &'static AsciiSet) -> String {
+    utf8_percent_encode(text, set).to_string()
+}
+
+/// Text with the UTF-16 units of all characters beyond ASCII escaped.
+fn ascii_escaped(text: &str, escape: impl Fn(u16) -> String) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_ascii() {
+            true => escaped.push(c),
+            false => escaped.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| escape(*unit))),
+        }
+    }
+    escaped
+}
 
 /// Text as the content of a JSON string.
 fn json_escaped(text: &str) -> String {

@@ -26,7 +26,7 @@ mod stream;
 pub mod table;
 mod value;
 
-pub use form::{is_secret_field, label_asks_for_secret, mentions_secret};
+pub use form::{is_invisible, is_secret_field, label_asks_for_secret, mentions_secret};
 pub use masker::{Masker, excerpt, text};
 pub use name::is_secret_name;
 pub use stream::Stream;

@@ -147,10 +147,11 @@ pub(crate) const ASKING_WORDS: &[&str] = &[
 /// has them all; these are those of alphabets in use).
 #[rustfmt::skip]
 pub(crate) const LOOKALIKES: &[(char, &str)] = &[
-    ('a', "ɑаαᴀꭺ"), ('b', "ƅьвʙ"), ('c', "сϲᴄ"), ('d', "ԁɗđᴅ"), ('e', "еєҽεɛᴇ℮"), ('f', "ƒꜰ"), ('g', "ɡցɢ"), ('h', "һнհʜ"),
-    ('i', "іıɩιɪ"), ('j', "јϳᴊ"), ('k', "кκᴋ"), ('l', "ӏłʟǀ"), ('m', "мᴍ"), ('n', "пոηɴ"), ('o', "оοσօøᴏ"), ('p', "рρþᴘ"),
-    ('q', "ԛգ"), ('r', "гʀꭇ"), ('s', "ѕꜱ"), ('t', "тτᴛ"), ('u', "υսᴜ"), ('v', "ѵνᴠ"), ('w', "ԝաωᴡ"), ('x', "хχ"),
-    ('y', "уγყʏ"), ('z', "ᴢ"),
+    ('a', "ɑаαᴀꭺꓮ"), ('b', "ƅьвʙꓐᏼ"), ('c', "сϲᴄꓚꮯ"), ('d', "ԁɗđᴅꓓꭰ"), ('e', "еєҽεɛᴇ℮ꓰꭼ"), ('f', "ƒꜰꓝ"),
+    ('g', "ɡցɢꓖꮐ"), ('h', "һнհʜꓧꮋ"), ('i', "іıɩιɪꓲꭵ"), ('j', "јϳᴊꓙꭻ"), ('k', "кκᴋꓗꮶ"), ('l', "ӏłʟǀꓡꮮ"),
+    ('m', "мᴍꓟꮇ"), ('n', "пոηɴꓠ"), ('o', "оοσօøᴏꓳ"), ('p', "рρþᴘꓑꮲ"), ('q', "ԛգ"), ('r', "гʀꭇꓣꭱꮢ"),
+    ('s', "ѕꜱꓢꮪ"), ('t', "тτᴛꓔꭲ"), ('u', "υսᴜꓴ"), ('v', "ѵνᴠꓦꮩ"), ('w', "ԝաωᴡꓪꮃ"), ('x', "хχꓫ"),
+    ('y', "уγყʏꓬꮍ"), ('z', "ᴢꓜꮓ"),
 ];
 
 /// Digits and signs that are written in the place of letters: `p4$$w0rd`.
@@ -158,6 +159,9 @@ pub(crate) const LOOKALIKES: &[(char, &str)] = &[
 pub(crate) const SUBSTITUTES: &[(char, char)] = &[
     ('0', 'o'), ('1', 'i'), ('3', 'e'), ('4', 'a'), ('5', 's'), ('7', 't'), ('@', 'a'), ('$', 's'), ('!', 'i'),
 ];
+
+/// Pairs of letters that look like one: `passvvord`.
+pub(crate) const PAIRS: &[(&str, &str)] = &[("vv", "w"), ("VV", "W"), ("rn", "m"), ("cl", "d")];
 
 /// Ends of the last word that mean a secret.
 pub(crate) const SECRET_ENDS: &[&str] = &["token", "pass", "pwd", "auth", "apikey"];

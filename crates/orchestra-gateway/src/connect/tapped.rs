@@ -45,7 +45,7 @@ impl Connectors {
     }
 
     /// Masks, beside what `masker` does, what the configuration of a server holds in secret:
-    /// variables and headers whose names say so, and its token.
+    /// variables and headers with secret names, headers with variables in their values, and its token.
     #[must_use]
     pub fn masker(&self, config: &ServerConfig, masker: Masker) -> Masker {
         let expand = |text| self.scope.expand(text, config).ok();
@@ -57,7 +57,8 @@ impl Connectors {
             },
             Transport::Http(http) => {
                 let headers = http.headers.iter();
-                let secret = headers.filter(|(name, _)| is_secret_name(name));
+                let secret = headers
+                    .filter(|(name, value)| is_secret_name(name) || value.written().contains("${"));
                 let tokens: Vec<String> = match &http.auth {
                     Some(Auth::Bearer(token)) => expand(token).into_iter().collect(),
                     Some(Auth::Env(variable)) => {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use orchestra_hub::ListKind;
+use orchestra_hub::{ListKind, LongWork};
 use orchestra_mcp::client::ServerFacts;
-use orchestra_wire::{RawJson, Rope, write};
+use orchestra_wire::{Member, RawJson, Rope, write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -28,8 +28,9 @@ const FIRST_PINNED: [&str; 6] = [
     "annotations",
 ];
 
-/// Members with which servers report tasks, in one of them or the other by the revision of MCP. Models do not see them.
-const BY_REVISION: [&str; 2] = ["execution", "_meta"];
+/// Members, and members in them, with which servers report tasks: one or the other by the revision of MCP. Models do
+/// not see them.
+const BY_REVISION: [(&str, &str); 2] = [("execution", "taskSupport"), ("_meta", LongWork::META)];
 
 /// What a server offers, verbatim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -322,24 +323,41 @@ impl Lists {
 
 /// The hash of what pins of the first form cover of a definition.
 fn first_hash(definition: &RawJson) -> String {
-    hash_of(definition, |member| FIRST_PINNED.contains(&member))
+    let members = definition.members().into_iter().flatten();
+    hash_of(members.filter(|member| FIRST_PINNED.contains(&&*member.key)))
 }
 
 /// The hash of what pins cover of a definition.
 fn whole_hash(definition: &RawJson) -> String {
-    hash_of(definition, |member| !BY_REVISION.contains(&member))
+    let members = definition.members().into_iter().flatten();
+    hash_of(members.filter_map(covered))
 }
 
-fn hash_of(definition: &RawJson, is_covered: impl Fn(&str) -> bool) -> String {
+/// Returns a member without what depends on the revision of MCP; `None` when nothing else is in it.
+fn covered(member: Member<'_>) -> Option<Member<'_>> {
+    let by_revision = BY_REVISION.iter().find(|(outer, _)| member.key == *outer);
+    let (Some((_, inner)), Some(members)) = (by_revision, member.value.members()) else {
+        return Some(member);
+    };
+    let mut rest = members.filter(|member| member.key != *inner).peekable();
+    rest.peek()?;
+    let value = object(rest);
+    Some(Member { value, ..member })
+}
+
+fn hash_of<'a>(members: impl Iterator<Item = Member<'a>>) -> String {
+    canonical::hash(&object(members))
+}
+
+fn object<'a>(members: impl Iterator<Item = Member<'a>>) -> RawJson {
     let mut rope = Rope::new();
     let mut separator = b'{';
-    let members = definition.members().into_iter().flatten();
-    for member in members.filter(|member| is_covered(&member.key)) {
+    for member in members {
         rope.push_byte(std::mem::replace(&mut separator, b','));
         write::string(&mut rope, &member.key);
         rope.push_byte(b':');
         write::raw(&mut rope, &member.value);
     }
     rope.push(if separator == b'{' { b"{}" } else { b"}" });
-    canonical::hash(&definitions::raw(rope))
+    definitions::raw(rope)
 }

@@ -55,6 +55,11 @@ fn every_member_of_a_tool_is_pinned() {
     for changed in [
         r#"{"name":"t","description":"reads","_meta":{"n":1},"icons":[{"src":"https://a.example/"}]}"#,
         r#"{"name":"t","description":"reads","_meta":{"n":1},"unknown":true}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":2}}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":1,"ui":{"resourceUri":"ui://other/page"}}}"#,
+        r#"{"name":"t","description":"reads"}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":1},"execution":{"other":1}}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":1},"execution":"optional"}"#,
         r#"{"name":"t","description":"evil","description":"reads","_meta":{"n":1}}"#,
     ] {
         assert!(!known.approves("t", &json(changed)), "{changed}");
@@ -70,7 +75,7 @@ fn every_member_of_a_tool_is_pinned() {
 fn member_that_differs_by_revision_is_no_change() {
     let directory = tempfile::tempdir().unwrap();
     let known = file(directory.path()).learn(tools(&[OLD]), &[], Mode::Ask, None);
-    let other = r#"{"name":"t","description":"reads","execution":{"taskSupport":"optional"},"_meta":{"n":2}}"#;
+    let other = r#"{"name":"t","description":"reads","execution":{"taskSupport":"optional"},"_meta":{"n":1,"orchestra/longWork":"may"}}"#;
     assert!(known.approves("t", &json(other)));
 }
 

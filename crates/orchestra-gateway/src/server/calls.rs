@@ -6,7 +6,8 @@ use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
 };
 use orchestra_mcp::client::{
-    ClientError, ClientStatus, Objection, Reply, ServerCall, attribute, attribute_error, objection,
+    ClientError, ClientStatus, Objection, Reply, ServerCall, ToolCheck, attribute, attribute_error,
+    objection,
 };
 use orchestra_wire::{INTERNAL, RawJson, RpcError};
 
@@ -20,10 +21,13 @@ use super::{
 };
 use crate::{
     cache::{Cache, Key},
-    config::{Effect, ServerConfig},
+    config::{Effect, Pins, ServerConfig},
     definitions, explain,
     policy::{By, Decision},
 };
+
+/// Code of a call of a tool that is hidden until the user approves its change.
+const NEEDS_APPROVAL: &str = "needs_approval";
 
 pub(super) type Answer = Result<Outcome, ProviderError>;
 
@@ -336,9 +340,14 @@ impl Server {
             true => &own[..1],
             false => &own,
         };
-        let call = tool.call(params(own, cx.params.as_ref()), &arguments, cx);
+        let mut call = tool.call(params(own, cx.params.as_ref()), &arguments, cx);
+        call.check = self.check(&offered, tool);
         match self.call_mirrored(tool, &arguments, call).await {
             Err(done) => *done,
+            Ok(Err(ClientError::ToolChanged)) => {
+                let text = needs_approval(&self.config, &tool.shown);
+                refusal(text, NEEDS_APPROVAL, CallEnd::Denied, None)
+            }
             Ok(Ok(Reply::Result(result))) => {
                 let keep = cache.zip(key).map(|(cache, key)| (cache, key, age));
                 let answer = self.tool_answer(tool, result, keep).await;
@@ -377,6 +386,19 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// Checks a tool against its pin on the connection that calls it: a server that was started for the call may
+    /// define the tool otherwise than before.
+    fn check(&self, offered: &Arc<Offered>, tool: &Tool) -> Option<ToolCheck> {
+        if self.is_relay() || self.config.pins != Pins::Ask || offered.known.is_none() {
+            return None;
+        }
+        let (offered, name) = (Arc::clone(offered), tool.theirs.clone());
+        Some(ToolCheck::new(move |definition| {
+            let known = offered.known.as_ref();
+            known.is_none_or(|known| known.approves(&name, definition))
+        }))
     }
 
     pub(super) async fn complete(
@@ -503,14 +525,17 @@ fn not_there(config: &ServerConfig, offered: &Offered, name: String, cx: &Cx) ->
     if !offered.hides(&name) {
         return Err(unknown("tool", name));
     }
+    let text = needs_approval(config, &name);
+    cx.remark.set(Some(CallEnd::Denied), NEEDS_APPROVAL);
+    Ok(explain::failure(text, NEEDS_APPROVAL, false, None))
+}
+
+fn needs_approval(config: &ServerConfig, name: &str) -> String {
     let server = &config.name;
-    let text = format!(
+    format!(
         "{name} was not called, and nothing ran: it changed since it was approved. The user can review and approve the change with `orchestra mcp approve {server}`. {}.",
         config.follow_advice()
-    );
-    let code = "needs_approval";
-    cx.remark.set(Some(CallEnd::Denied), code);
-    Ok(explain::failure(text, code, false, None))
+    )
 }
 
 pub(super) fn refusal(

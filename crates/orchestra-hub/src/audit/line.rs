@@ -6,6 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use orchestra_secret::is_invisible;
 use serde::{Deserialize, Serialize};
 
 use super::{Record, chain::Link};
@@ -114,17 +115,7 @@ pub(super) fn push(lines: &mut Vec<u8>, record: &Record, lost: u64, prev: Link) 
 /// Returns whether a character that JSON does not escape controls a terminal, turns the direction of text or cannot be
 /// seen. All such characters are in strings.
 const fn is_hidden(c: char) -> bool {
-    matches!(
-        c,
-        '\u{7f}'..='\u{9f}'
-            | '\u{ad}'
-            | '\u{61c}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}') || is_invisible(c)
 }
 
 /// The id of the trace in a `traceparent` (W3C Trace Context, 3.2): 32 small hexadecimal digits that

@@ -73,11 +73,11 @@ fn hidden_characters_of_a_name_are_escaped() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.jsonl");
     let audit = Audit::open(AuditConfig::new(path.clone())).unwrap();
-    let name = "a\u{9b}31m\u{202e}\u{200b}\u{e0041}é🦀\n";
+    let name = "a\u{9b}31m\u{202e}\u{200b}\u{1d173}\u{e0041}é🦀\n";
     audit.record(record(name));
     drop(audit);
     let text = fs::read_to_string(&path).unwrap();
-    let shown = r#""name":"a\u009b31m\u202e\u200b\udb40\udc41é🦀\n""#;
+    let shown = r#""name":"a\u009b31m\u202e\u200b\ud834\udd73\udb40\udc41é🦀\n""#;
     assert!(text.contains(shown), "{text}");
     let line: serde_json::Value = serde_json::from_str(text.trim_end()).unwrap();
     assert_eq!(line["name"], name);

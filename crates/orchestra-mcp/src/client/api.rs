@@ -1,6 +1,6 @@
 //! What is asked of a client and what it tells.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use orchestra_hub::{Cx, InputRequired, ListKind, LogLevel};
 use orchestra_wire::{RawJson, Revision};
@@ -34,6 +34,29 @@ pub struct ServerCall {
     pub lasts: bool,
     /// How long it may be silent, when it is not as for all calls of its server.
     pub timeout: Option<Duration>,
+    /// Decides whether the tool is called as the connection of the call lists it.
+    pub check: Option<ToolCheck>,
+}
+
+/// Decides by the definition of a tool whether it is called.
+#[derive(Clone)]
+pub struct ToolCheck(Arc<dyn Fn(&RawJson) -> bool + Send + Sync>);
+
+impl ToolCheck {
+    /// `allows` returns whether a tool with this definition is called.
+    pub fn new(allows: impl Fn(&RawJson) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(allows))
+    }
+
+    pub(super) fn allows(&self, definition: &RawJson) -> bool {
+        (self.0)(definition)
+    }
+}
+
+impl fmt::Debug for ToolCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ToolCheck")
+    }
 }
 
 /// What a call brought.
@@ -198,6 +221,7 @@ impl ServerCall {
             as_task: false,
             lasts: false,
             timeout: None,
+            check: None,
         }
     }
 }

@@ -107,6 +107,10 @@ pub enum ClientError {
         /// Which bound it is over.
         what: String,
     },
+    /// The server lists the tool with a definition for which it is not called ([`ToolCheck`](super::ToolCheck));
+    /// nothing was sent.
+    #[error("the definition of the tool has changed")]
+    ToolChanged,
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -188,6 +192,7 @@ impl ClientError {
             Self::TooLarge { .. } => "request_too_large",
             Self::AnswerTooLarge { .. } => "answer_too_large",
             Self::NoAnswer { .. } => "no_answer",
+            Self::ToolChanged => "needs_approval",
             Self::Cancelled => "cancelled",
             Self::Rpc(_) => "rpc",
         }
@@ -205,7 +210,8 @@ impl ClientError {
             | Self::NeedsAuth { .. }
             | Self::InvalidConfig { .. }
             | Self::Busy { .. }
-            | Self::TooLarge { .. } => Sent::No,
+            | Self::TooLarge { .. }
+            | Self::ToolChanged => Sent::No,
             Self::Http(failure) if !failure.sent || matches!(failure.status, 401 | 403) => Sent::No,
             _ => Sent::Maybe,
         }

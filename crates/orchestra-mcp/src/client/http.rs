@@ -20,6 +20,7 @@ mod auth;
 mod chores;
 mod coding;
 mod config;
+mod connect;
 mod core;
 mod events;
 mod exchange;
@@ -29,6 +30,7 @@ mod mirrored;
 mod names;
 pub mod oauth;
 mod old;
+mod pool;
 mod program;
 mod reach;
 mod reply;
@@ -46,7 +48,7 @@ use orchestra_hub::BoxFuture;
 use orchestra_secret::Masker;
 use orchestra_wire::{Era, RawJson, RequestId};
 use reqwest::{
-    Client, Method,
+    Method,
     header::{CONTENT_TYPE, HeaderMap},
 };
 use tokio::{sync::oneshot, task::AbortHandle, time::timeout};
@@ -55,6 +57,7 @@ use self::{
     auth::Authorization,
     core::{Core, Opened},
     old::OldPair,
+    pool::HttpClient,
 };
 use super::{Agreed, Answer, ClientError, Connected, Connector, Link, Outgoing, TransportType};
 
@@ -71,7 +74,7 @@ pub use self::{
 /// Reaches one server over HTTP. Its connections share one pool.
 pub struct HttpConnector {
     config: HttpConfig,
-    client: Client,
+    client: HttpClient,
     /// What was signed in is signed in for all connections.
     authorization: Arc<Authorization>,
 }

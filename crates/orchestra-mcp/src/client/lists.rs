@@ -46,10 +46,7 @@ fn page(result: &RawJson, kind: ListKind) -> Option<(Vec<RawJson>, Option<RawJso
     Some((items, result.member("nextCursor").filter(is_cursor)))
 }
 
-/// Fetches a list, page by page. A server that does not offer it has none.
-///
-/// The list ends at an empty cursor, at one that came before, and where there is too much. Numbers are
-/// cursors as well.
+/// Fetches a list, page by page. A server that does not offer it has none. The session retains the tools.
 ///
 /// # Errors
 /// When a page cannot be had.
@@ -57,6 +54,21 @@ pub(super) async fn fetch(
     session: &Arc<Session>,
     kind: ListKind,
 ) -> Result<Vec<RawJson>, ClientError> {
+    let items = pages(session, kind).await?;
+    if kind == ListKind::Tools {
+        session.note_tools(&items);
+    }
+    Ok(items)
+}
+
+/// The pages of a list as one list.
+///
+/// The list ends at an empty cursor, at one that came before, and where there is too much. Numbers are
+/// cursors as well.
+///
+/// # Errors
+/// When a page cannot be had.
+async fn pages(session: &Arc<Session>, kind: ListKind) -> Result<Vec<RawJson>, ClientError> {
     let offered = session.facts().and_then(|facts| facts.can.list(kind));
     if offered.is_none() {
         return Ok(Vec::new());

@@ -12,6 +12,9 @@ use super::{
     Agreed, Answer, ClientError, Crash, HttpFailure, Link, LinkCounters, Outgoing, ServerMessage,
 };
 
+/// Maximum length of a text of an error.
+const MAX_TEXT_BYTES: usize = 16 * 1024;
+
 /// A link whose errors have no secrets of the definition of its server.
 pub(super) struct MaskedLink(Arc<dyn Link>);
 
@@ -111,7 +114,7 @@ impl Link for MaskedLink {
 impl ClientError {
     /// The same error without the secrets in its texts.
     pub(super) fn masked(self, masker: &Masker) -> Self {
-        let text = |text: String| masker.text(&text).into_owned();
+        let text = |text: String| masked_text(&text, masker);
         let last = |last: Arc<Self>| Arc::new((*last).clone().masked(masker));
         match self {
             Self::SlowStart { after, stderr_tail } => Self::SlowStart {
@@ -150,9 +153,18 @@ impl ClientError {
                 last: before.map(last),
             },
             Self::Rpc(error) => Self::Rpc(masked_answer(error, masker)),
-            Self::Closed | Self::Timeout { .. } | Self::Cancelled => self,
+            Self::Closed | Self::Timeout { .. } | Self::ToolChanged | Self::Cancelled => self,
         }
     }
+}
+
+/// Masks a text of an error, and cuts it: a server chooses its length, and masking takes time for each byte.
+fn masked_text(text: &str, masker: &Masker) -> String {
+    let mut masked = masker.excerpt(text, MAX_TEXT_BYTES);
+    if text.len() > MAX_TEXT_BYTES {
+        masked.push('…');
+    }
+    masked
 }
 
 /// Masks the answer of a server. In its data, which programs read, only known values are masked.
@@ -164,7 +176,7 @@ fn masked_answer(error: RpcError, masker: &Masker) -> RpcError {
     });
     RpcError {
         code: error.code,
-        message: masker.text(&error.message).into_owned().into(),
+        message: masked_text(&error.message, masker).into(),
         data,
     }
 }
@@ -210,6 +222,16 @@ mod tests {
             let text = masked.explain();
             assert!(text.contains("***") && !text.contains(SECRET), "{masked:?}");
         }
+    }
+
+    #[test]
+    fn long_text_of_an_error_is_cut_before_it_is_masked() {
+        let masker = Masker::new([SECRET]);
+        let message = format!("{SECRET} {}", "token=".repeat(2_000_000));
+        let error = ClientError::Rpc(RpcError::new(ErrorCode::INTERNAL_ERROR, message));
+        let masked = error.masked(&masker).explain();
+        assert!(masked.starts_with("***") && masked.ends_with('…'));
+        assert!(masked.len() < MAX_TEXT_BYTES + 4);
     }
 
     #[test]

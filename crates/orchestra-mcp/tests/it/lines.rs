@@ -1,6 +1,6 @@
 //! The link over lines, in memory.
 
-use std::{sync::Arc, time::Duration};
+use std::{io::Write as _, sync::Arc, time::Duration};
 
 use orchestra_mcp::client::{
     ClientError, Connected, LINK_QUEUE, LinesConfig, LinesLink, Link, Outgoing, ServerMessage,
@@ -12,6 +12,7 @@ use tokio::{
         AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf,
         duplex, split,
     },
+    net::UnixStream,
     time::{Instant, timeout},
 };
 
@@ -373,4 +374,39 @@ async fn tools_beside_one_that_is_nested_too_deep_are_listed() {
         answer.as_str(),
         r#"{"tools":[{"name":"a","inputSchema":null},{"name":"b"}]}"#
     );
+}
+
+#[tokio::test]
+async fn server_that_floods_short_lines_does_not_hold_up_other_tasks() {
+    const ROUNDS: usize = 100;
+    let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let (read, write) = UnixStream::from_std(ours).unwrap().into_split();
+    let config = LinesConfig {
+        name: "flood".to_owned(),
+        max_message_bytes: 1 << 20,
+        max_junk_lines: 20,
+    };
+    let (link, connected) = LinesLink::over(read, write, config);
+    let flood = tokio::task::spawn_blocking(move || {
+        let lines = "x\n".repeat(32 * 1024);
+        while theirs.write_all(lines.as_bytes()).is_ok() {}
+    });
+    let counters = link.counters();
+    timeout(PATIENCE, async {
+        while counters.junk() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("the flood begins");
+    let before = counters.junk();
+    for _ in 0..ROUNDS {
+        tokio::task::yield_now().await;
+    }
+    let read = counters.junk() - before;
+    assert!(read < ROUNDS as u64 * 1_000, "{read} lines");
+    timeout(PATIENCE, link.close()).await.unwrap();
+    drop((link, connected));
+    timeout(PATIENCE, flood).await.unwrap().unwrap();
 }

@@ -112,6 +112,12 @@ fn secret_is_recognised_in_letters_that_only_look_like_its_own() {
         "p\u{338}a\u{338}s\u{338}sword",
         "пaроль",
         "\u{202e}drowssap ruoy retnE",
+        "ꓑꓮꓢꓢꓪꓳꓣꓓ",
+        "ꮲꭺꮪꮪꮃord",
+        "passvvord",
+        "passworcl",
+        "pass&shy;word",
+        "&#112;ass&#x200B;word",
     ] {
         assert!(mentions_secret(text), "{text}");
         assert!(is_secret_field(text), "{text}");
@@ -138,6 +144,9 @@ fn secret_is_recognised_when_it_is_spelled_out_or_written_with_digits() {
         "passw0rd",
         "p@$$w0rd",
         "t0ken",
+        "T0KEN",
+        "P1N",
+        "toKen",
         "cr3dent1als",
         "s3cr3t",
     ] {

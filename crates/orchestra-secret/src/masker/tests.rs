@@ -99,6 +99,30 @@ fn masked_samples_are_not_masked_again() {
 }
 
 #[test]
+fn known_value_is_masked_in_every_spelling() {
+    let masker = Masker::new([r#"ké"y\a/b c<&>'z"#]);
+    for spelling in [
+        r#"ké"y\a/b c<&>'z"#,
+        r#"ké\"y\\a/b c<&>'z"#,
+        r#"k\u00e9\"y\\a/b c<&>'z"#,
+        r#"k\u00E9\"y\\a/b c<&>'z"#,
+        r#"ké\\\"y\\\\a/b c<&>'z"#,
+        r#"k\\u00e9\\\"y\\\\a/b c<&>'z"#,
+        r#"k\u00e9\"y\\a\/b c<&>'z"#,
+        r#"ké\"y\\a/b c\u003c\u0026\u003e'z"#,
+        "k%C3%A9%22y%5Ca%2Fb%20c%3C%26%3E%27z",
+        "k%C3%A9%22y%5Ca/b%20c%3C%26%3E%27z",
+        "k%C3%A9%22y%5Ca%2Fb+c%3C%26%3E%27z",
+        "k%C3%A9%22y%5Ca%2Fb%20c%3C%26%3E'z",
+        r"ké&quot;y\a/b c&lt;&amp;&gt;&#39;z",
+        r"ké&quot;y\a/b c&lt;&amp;&gt;&#x27;z",
+    ] {
+        let masked = masker.text(&format!("a {spelling} b")).into_owned();
+        assert_eq!(masked, format!("a {MASK} b"), "{spelling}");
+    }
+}
+
+#[test]
 fn members_are_masked_by_name_and_by_neighbour() {
     let masker = Masker::new(["s3cret-and-more", "s3cret", "x"])
         .member("pin")

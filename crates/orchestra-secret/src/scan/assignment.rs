@@ -558,6 +558,12 @@ impl Scanner<'_> {
         judgement: Judgement,
         strength: Strength,
     ) {
+        // A value within one that is masked: `TOKEN=TOKEN=…`.
+        let is_within =
+            |found: &Range<usize>| found.start <= value.range.start && value.range.end <= found.end;
+        if self.found.last().is_some_and(is_within) {
+            return;
+        }
         // The beginning decides of a long value.
         let length = self.text[value.range.clone()].floor_char_boundary(MAX_JUDGED);
         let text = &self.text[value.range.start..value.range.start + length];

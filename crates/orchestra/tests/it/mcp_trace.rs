@@ -2,7 +2,8 @@
 //! the name of a server.
 
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
     process::Stdio,
 };
 
@@ -191,6 +192,73 @@ fn planted_secrets_are_in_no_file_and_in_no_log() {
         seen += 1;
     }
     assert!(seen > 3, "{seen}");
+}
+
+/// Reads a request; answers its head, and its body as JSON.
+fn request(stream: &TcpStream) -> Option<(String, Value)> {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let start = head.len();
+        reader.read_line(&mut head).ok().filter(|read| *read > 0)?;
+        let line = head[start..].trim().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((head, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+#[test]
+fn header_that_a_server_repeats_in_a_result_is_in_no_recording() {
+    let workspace = Workspace::board();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let Some((head, body)) = request(&stream) else {
+                continue;
+            };
+            let id = &body["id"];
+            let answer = match body["method"].as_str() {
+                Some("initialize") => json!({"jsonrpc": "2.0", "id": id, "result": {
+                    "protocolVersion": "2025-11-25", "capabilities": {}, "instructions": head,
+                    "serverInfo": {"name": "repeats", "version": "1"},
+                }}),
+                _ if id.is_null() => Value::Null,
+                _ => {
+                    json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})
+                }
+            };
+            let (status, answer) = match answer.is_null() {
+                true => ("202 Accepted", String::new()),
+                false => ("200 OK", answer.to_string()),
+            };
+            let length = answer.len();
+            let answer = format!(
+                "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{answer}"
+            );
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    let servers = json!({"mcpServers": {"far": {
+        "type": "http", "flavour": "streamable", "protocol": "2025-11-25",
+        "url": format!("http://{address}/mcp"), "headers": {"X-Team": "${PLANTED_TEAM}"},
+    }}});
+    workspace.write("servers.json", &servers.to_string());
+    let words = ["mcp", "--mcp-config", "servers.json", "test", "far"];
+    let record = ["--trace-file", "trace.jsonl"];
+    let mut command = workspace.command(words.into_iter().chain(record));
+    command.env("PLANTED_TEAM", "planted-team");
+    let said = crate::support::said(command, "");
+    let recorded = workspace.read("trace.jsonl");
+    assert!(recorded.contains("x-team: ***"), "{said:?} {recorded}");
+    assert!(!recorded.contains("planted-team"), "{recorded}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use orchestra_mcp::client::is_deceptive;
+use orchestra_secret::is_invisible;
 
 /// Returns JSON on one line. Strings are written with the characters that their escapes mean, so that a text cannot be
 /// disguised by escapes. All members of an object remain, also those of one name.
@@ -77,20 +78,7 @@ fn push(c: char, line: &mut String) {
 /// Returns whether a character is not seen as what it is: also fillers, joiners and selectors of variants, and all
 /// blanks but the usual one.
 fn is_hidden(c: char) -> bool {
-    is_deceptive(c)
-        || c.is_whitespace() && c != ' '
-        || matches!(
-            c,
-            '\u{ad}'
-                | '\u{34f}'
-                | '\u{17b4}'
-                | '\u{17b5}'
-                | '\u{180b}'..='\u{180f}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{fe00}'..='\u{fe0f}'
-                | '\u{fff0}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
+    is_deceptive(c) || is_invisible(c) || c.is_whitespace() && c != ' '
 }
 
 #[cfg(test)]
@@ -106,8 +94,8 @@ mod tests {
             ),
             ("{\"a\": 1,\r\n\n\t\"b\" : 2}", r#"{"a":1,"b":2}"#),
             (
-                "[\"\u{202e}\u{200b}\u{2028}\u{ad}\u{fe0f}\u{a0}\u{e0041}\u{7f}\"]",
-                r#"["\u202e\u200b\u2028\u00ad\ufe0f\u00a0\udb40\udc41\u007f"]"#,
+                "[\"\u{202e}\u{200b}\u{2028}\u{ad}\u{fe0f}\u{a0}\u{1d173}\u{1bca0}\u{e0041}\u{7f}\"]",
+                r#"["\u202e\u200b\u2028\u00ad\ufe0f\u00a0\ud834\udd73\ud82f\udca0\udb40\udc41\u007f"]"#,
             ),
             (
                 r#"{"\u0063md":"\u0072m -rf \/\n\"\\"}"#,

@@ -96,6 +96,14 @@ impl Client {
             }
         };
         session.notify_roots().await;
+        match timeout_at(deadline, session.check_tool(call)).await {
+            Ok(checked) => checked?,
+            Err(_) => {
+                return Err(ClientError::Unreachable {
+                    what: "it did not list its tools before the time limit of the call".to_owned(),
+                });
+            }
+        }
         let place = Arc::new(place);
         let calling = session.call(call, Some(Arc::clone(&place)));
         let reply = self.metered(call, began, &session, turn, calling).await;

@@ -11,7 +11,7 @@ use std::{
 
 use orchestra_wire::{ErrorCode, Message, RawJson, RequestId, Revision, Rope, RpcError, write};
 use reqwest::{
-    Client, Url,
+    Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use tokio::sync::{mpsc, watch};
@@ -22,6 +22,7 @@ use super::{
     config::{Flavour, HttpConfig, header_value},
     names::{PROTOCOL_VERSION, SESSION},
     old::OldPair,
+    pool::HttpClient,
     template::Template,
 };
 use crate::client::{Answer, ClientError, Incoming, IncomingSender, LINK_QUEUE, ServerMessage};
@@ -31,7 +32,7 @@ pub(super) struct Core {
     pub(super) config: HttpConfig,
     /// Where messages go, or the old stream is.
     pub(super) endpoint: Url,
-    pub(super) client: Client,
+    pub(super) client: HttpClient,
     pub(super) authorization: Arc<Authorization>,
     /// Headers whose values may change.
     variable: Vec<(HeaderName, Template)>,
@@ -83,7 +84,7 @@ impl Core {
     /// When the configuration cannot be used.
     pub(super) fn open(
         config: HttpConfig,
-        client: Client,
+        client: HttpClient,
         authorization: Arc<Authorization>,
     ) -> Result<Opened, ClientError> {
         let split = config.split_headers()?;

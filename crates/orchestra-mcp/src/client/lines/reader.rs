@@ -10,6 +10,7 @@ use orchestra_wire::{
 use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
+    task::{coop::consume_budget, yield_now},
     time::{Instant, sleep_until},
 };
 
@@ -23,6 +24,9 @@ use crate::client::{ClientError, Incoming, IncomingSender, ServerMessage};
 
 /// How long answers are still read after a server takes no more messages or has ended.
 pub(super) const LAST_ANSWERS: Duration = Duration::from_millis(500);
+
+/// Number of bytes of a read after which other tasks run.
+const MANY_BYTES: usize = 16 * 1024;
 
 pub(super) struct Reader {
     pub(super) core: Arc<Core>,
@@ -47,16 +51,22 @@ impl Reader {
                 }
                 () = sleep_until(until), if end.is_some() => break,
             };
-            match read {
-                Ok(bytes) if bytes > 0 => {}
+            let bytes = match read {
+                Ok(bytes) if bytes > 0 => bytes,
                 Ok(_) => break,
                 Err(error) => {
                     tracing::debug!(server = self.core.name, %error, "cannot read the server's output");
                     break;
                 }
-            }
+            };
             while let Some(cut) = cutter.next() {
                 self.take(cut);
+                // Many short lines do not hold up other tasks.
+                consume_budget().await;
+            }
+            // Neither do many blank ones, of which there are no cuts.
+            if bytes >= MANY_BYTES {
+                yield_now().await;
             }
         }
         match cutter.finish() {

@@ -305,6 +305,13 @@ fn server_in_a_sandbox_reads_no_private_state_of_orchestra() {
     }
 }
 
+/// Further files that start programs, or name addresses that receive credentials.
+#[cfg(target_os = "linux")]
+const STARTERS: &str = ".appveyor.yml .bsp/a.json .drone.yml .env.development .ghci .iex.exs .lefthook-local.yml .openhands/setup.sh \
+    .pdbrc .profile .python-version .rdbgrc .Rprofile .sentryclirc .sl/config .tool-versions .woodpecker.yml \
+    azure-pipelines.yml global.json lefthook-local.yml lefthook.json lefthook.toml mise.local.toml nuget.config \
+    pnpm-workspace.yaml rust-analyzer.toml";
+
 #[test]
 #[cfg(target_os = "linux")]
 fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
@@ -333,7 +340,8 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
         "pip.conf",
     ];
     let files = crate::hostile_repository::CLIENT_FILES.iter();
-    let files: Vec<&str> = files.map(|(path, _)| *path).chain(others).collect();
+    let files = files.map(|(path, _)| *path).chain(others);
+    let files: Vec<&str> = files.chain(STARTERS.split(' ')).collect();
     let text = |path: &str| match path {
         "plugins.yaml" => "plugins: []\n",
         _ => "{}\n",

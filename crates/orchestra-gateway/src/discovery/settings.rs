@@ -100,7 +100,13 @@ static SETTINGS: [(&str, &str); 11] = [
 /// Returns the protected paths of a workspace.
 pub(crate) fn protected(workspace: &Path) -> impl Iterator<Item = PathBuf> {
     let names = SETTINGS.iter().flat_map(|(_, names)| names.split(' '));
-    names.map(|name| workspace.join(name))
+    // The repository of the workspace may begin above it, and have its git directory in it.
+    let above = workspace
+        .ancestors()
+        .skip(1)
+        .map(|above| above.join(".git"));
+    let repositories = above.filter(|entry| entry.exists());
+    names.map(|name| workspace.join(name)).chain(repositories)
 }
 
 #[cfg(test)]
@@ -119,6 +125,14 @@ mod tests {
         for place in places.into_iter().chain(tops) {
             assert!(all.contains(&place.into()), "{place}");
         }
+    }
+
+    #[test]
+    fn repository_that_begins_above_the_workspace_is_protected() {
+        let top = tempfile::tempdir().unwrap();
+        let entry = top.path().join(".git");
+        std::fs::write(&entry, "gitdir: own/git\n").unwrap();
+        assert!(protected(&top.path().join("own")).any(|path| path == entry));
     }
 
     #[test]

@@ -458,6 +458,27 @@ fn server_in_a_sandbox_changes_no_protected_file_under_another_name() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn server_in_a_sandbox_changes_no_git_directory_of_another_name() {
+    let workspace = Workspace::git();
+    let mut config = workspace.read(".git/config");
+    config.push_str("[core]\n\tworktree = ..\n");
+    fs::rename(workspace.join(".git"), workspace.join("data")).unwrap();
+    workspace.write("data/config", &config);
+    workspace.write(".git", "gitdir: data\n");
+    workspace.write("own/file", "");
+    sandboxed(
+        &workspace,
+        "echo x >> data/config; mkdir -p data/hooks; echo x > data/hooks/post-checkout; echo x > own/file",
+    );
+    let tested = workspace.run(["mcp", "--mcp-config", "servers.json", "test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    assert_eq!(workspace.read("own/file"), "x\n", "{tested:?}");
+    assert_eq!(workspace.read("data/config"), config, "{tested:?}");
+    assert!(!workspace.join("data/hooks/post-checkout").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn server_in_a_sandbox_has_no_file_that_the_starter_of_the_program_had_open() {
     let workspace = Workspace::git();
     let private = workspace.home().join("file");

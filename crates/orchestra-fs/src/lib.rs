@@ -28,6 +28,7 @@ mod moved;
 mod name;
 mod named;
 mod path;
+mod quoted;
 mod staged;
 mod table;
 mod uri;
@@ -47,6 +48,7 @@ pub use path::{
     append, create_new, make_private, open, open_or_create, publish, read, read_own, remove, stage,
     write,
 };
+pub use quoted::quoted;
 pub use staged::Staged;
 pub use table::is_plain_table;
 pub use uri::file_uri;

@@ -53,7 +53,7 @@ pub fn read_own_text(path: &Path, most: u64, owners: &Owners) -> io::Result<Stri
 pub fn read_secret(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let opened = open(path)?;
     if let Some(mode) = open_to_others(path, &opened.metadata) {
-        let shown = path.display();
+        let shown = orchestra_fs::quoted(path);
         return Err(io::Error::other(format!(
             "it is open to others (mode {mode:03o}); run `chmod o= {shown}`"
         )));

@@ -41,7 +41,8 @@ pub enum ForeignError {
     },
     /// Other users may write it.
     #[error(
-        "it belongs to {owner}, and other users can write it (mode {mode:03o}); run `chmod go-w {path}`"
+        "it belongs to {owner}, and other users can write it (mode {mode:03o}); run `chmod go-w {}`",
+        orchestra_fs::quoted(path)
     )]
     Writable {
         /// The owner, by name and number.

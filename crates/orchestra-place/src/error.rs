@@ -103,7 +103,7 @@ pub enum PlaceError {
     #[error(
         "other users can write `{}` (mode {mode:03o}), and could replace private state in the git directory: run \
          `chmod go-w {}`, or set `place = \"state\"` in your own orchestra.toml",
-        path.display(), path.display()
+        path.display(), orchestra_fs::quoted(path)
     )]
     Writable {
         /// The directory or file.

@@ -31,6 +31,7 @@ use crate::{
     message::{self, Confinement},
     mounts,
     plain::{self, Changed, Opened},
+    targets,
 };
 
 /// Devices that hold nothing.
@@ -113,10 +114,16 @@ pub(crate) fn confine(
             name.display()
         )));
     }
+    let targets = targets::targets(&writable, &protected).map_err(failed)?;
     if confinement.mounts {
         let names = named.filter_map(Path::file_name).collect();
-        mounts::protect(&writable, &protected, names, covered)?;
+        mounts::protect(&writable, &protected, names, &targets, covered)?;
+        // The mounts protect those that exist.
+        let is_mounted =
+            |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink());
+        protected.extend(targets.into_iter().filter(|path| !is_mounted(path)));
     } else {
+        protected.extend(targets);
         let closed = protected.iter().cloned().collect();
         protected.extend(links::further_names(&writable, &closed).map_err(failed)?);
     }

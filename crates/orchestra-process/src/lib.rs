@@ -13,7 +13,7 @@
 //! [`PeerUsers`] is independent of these: it names the user at the other end of a local connection.
 //!
 //! What crosses between the three is in `message`, what runs in the guard in `guard`, what runs in
-//! the stage in `stage`, `links`, `mounts`, `plain` and `confine`. Other modules read the pipes of a child.
+//! the stage in `stage`, `links`, `targets`, `mounts`, `plain` and `confine`. Other modules read the pipes of a child.
 
 mod child;
 mod command;
@@ -40,6 +40,8 @@ mod peer;
 mod plain;
 mod sandbox;
 mod stage;
+#[cfg(target_os = "linux")]
+mod targets;
 mod tree;
 
 pub use child::{Child, Handle};

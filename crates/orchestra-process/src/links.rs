@@ -11,11 +11,11 @@ use std::{
 };
 
 /// Maximum number of files and directories that are looked at. More would delay the start.
-const MAX_FILES: usize = 4_000_000;
+pub(crate) const MAX_FILES: usize = 4_000_000;
 
 /// Directories in protected ones that hold packages and working trees. Their files configure nothing where they are, and
 /// installers of packages link them from one store.
-const CONTENT: [&str; 2] = ["node_modules", ".worktrees"];
+pub(crate) const CONTENT: [&str; 2] = ["node_modules", ".worktrees"];
 
 /// Device and number of a file.
 type FileId = (u64, u64);
@@ -69,10 +69,7 @@ fn each_linked(
         }
         *files += 1;
         if *files > MAX_FILES {
-            return Err(format!(
-                "more than {MAX_FILES} files would have to be searched for hard links to protected ones; set `cwd` to a \
-                 smaller directory"
-            ));
+            return Err(too_many());
         }
         let failed = |error: &io::Error| format!("cannot read `{}`: {error}", path.display());
         let found = match fs::symlink_metadata(&path) {
@@ -95,6 +92,14 @@ fn each_linked(
         }
     }
     Ok(())
+}
+
+/// The error where more than [`MAX_FILES`] would be looked at.
+pub(crate) fn too_many() -> String {
+    format!(
+        "more than {MAX_FILES} files would have to be searched for links to or from protected ones; set `cwd` to a \
+         smaller directory"
+    )
 }
 
 /// Returns whether a path does not exist, or cannot be reached by the command either.

@@ -26,6 +26,7 @@ use crate::{
     links::{further_names, is_out_of_reach},
     message::Step,
     plain::{self, Changed},
+    targets,
 };
 
 /// Maximum number of directory entries that are searched for protected ones. More would delay the start.
@@ -50,7 +51,8 @@ pub(crate) fn attempt() -> Result<(), String> {
 
 /// Moves this process into a mount namespace where the protected paths are read-only, as are entries of these
 /// names at any depth below the writable directories, unless they are such directories themselves, and further names of
-/// their files. Paths are free of symbolic links. An empty directory covers each of the hidden ones.
+/// their files, and the existing `targets` to which the protected and the deeper ones lead. Paths are free of symbolic
+/// links. An empty directory covers each of the hidden ones.
 ///
 /// # Errors
 /// When the system does not allow it, as [`Step::Mounts`], or there is too much to search, as [`Step::Sandbox`]: a
@@ -59,19 +61,14 @@ pub(crate) fn protect(
     writable: &[PathBuf],
     protected: &[PathBuf],
     names: BTreeSet<&OsStr>,
+    targets: &[PathBuf],
     hidden: Vec<PathBuf>,
 ) -> Result<(), (Step, String)> {
     let not_allowed = |what| (Step::Mounts, what);
     enter().map_err(not_allowed)?;
     let mut mounts = Mounts::default();
     for path in hidden {
-        // Renamed, they would make place for others.
-        let above = path.ancestors().skip(1).filter(|above| {
-            let mut writable = writable.iter();
-            writable.any(|root| above.starts_with(root) && above != root)
-                && !protected.iter().any(|path| above.starts_with(path))
-        });
-        mounts.above.extend(above.map(Path::to_owned));
+        mounts.hold(&path, writable, protected);
         mounts.hidden.push(path);
     }
     for path in protected {
@@ -90,6 +87,7 @@ pub(crate) fn protect(
         writable,
         protected,
         entries: 0,
+        links: Vec::new(),
         mounts,
     };
     for root in writable {
@@ -97,9 +95,22 @@ pub(crate) fn protect(
     }
     let Search {
         entries,
+        mut links,
         mut mounts,
         ..
     } = search;
+    let deeper = mounts
+        .read_only
+        .iter()
+        .filter(|path| !protected.contains(path));
+    links.extend(deeper.cloned());
+    let further = targets::targets(writable, &links).map_err(|what| (Step::Sandbox, what))?;
+    for path in targets.iter().chain(&further) {
+        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink()) {
+            mounts.hold(path, writable, protected);
+            mounts.read_only.insert(path.clone());
+        }
+    }
     let names = further_names(writable, &mounts.read_only);
     let names = names.map_err(|what| (Step::Sandbox, what))?;
     mounts.read_only.extend(names);
@@ -125,6 +136,16 @@ struct Mounts {
 }
 
 impl Mounts {
+    /// Has the directories above a path keep their names. Renamed, they would make place for others.
+    fn hold(&mut self, path: &Path, writable: &[PathBuf], protected: &[PathBuf]) {
+        let above = path.ancestors().skip(1).filter(|above| {
+            let mut writable = writable.iter();
+            writable.any(|root| above.starts_with(root) && above != root)
+                && !protected.iter().any(|path| above.starts_with(path))
+        });
+        self.above.extend(above.map(Path::to_owned));
+    }
+
     /// Makes them, the upper ones first.
     fn make(self) -> Result<(), (Step, String)> {
         for path in &self.above {
@@ -169,6 +190,8 @@ struct Search<'a> {
     writable: &'a [PathBuf],
     protected: &'a [PathBuf],
     entries: usize,
+    /// Symbolic links with such names.
+    links: Vec<PathBuf>,
     mounts: Mounts,
 }
 
@@ -192,6 +215,9 @@ impl Search<'_> {
                 found => found.map_err(|error| failed("list", directory, &error))?,
             };
             if kind.is_symlink() {
+                if self.names.contains(name.as_os_str()) {
+                    self.links.push(path);
+                }
                 continue;
             }
             if self.names.contains(name.as_os_str()) && !self.writable.contains(&path) {

@@ -74,7 +74,8 @@ pub enum Sandbox {
         /// them. Nothing changes their modes, owners, times and extended attributes either. Directories above a deeper
         /// one cannot be renamed, and files are not renamed from one of them to another.
         ///
-        /// Further names of their files (hard links) below what it may write are protected in the same way.
+        /// Further names of their files (hard links) below what it may write are protected in the same way, and so are
+        /// paths to which they lead: by symbolic links, a `.git` file, `commondir`, and the configuration of git.
         protected: Vec<PathBuf>,
     },
 }

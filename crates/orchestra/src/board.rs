@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use orchestra_fs::{Access, Directory};
+use orchestra_fs::{Access, Directory, quoted};
 use orchestra_place::Place;
 use orchestra_runner::git::WORKTREES;
 use orchestra_store::{
@@ -285,7 +285,7 @@ impl LinkedBoard {
 
     /// Reason why the board cannot be merged, with the next step.
     pub(crate) fn failed(&self, fault: &Fault) -> String {
-        let workspace = self.workspace.display();
+        let workspace = quoted(&self.workspace);
         match fault {
             Fault::Corrupt => format!(
                 "its database is damaged: remove {}, and then merge its readable files by \
@@ -335,7 +335,7 @@ pub(crate) fn left_behind(workspace: &Path) -> Result<Vec<String>, Failure> {
     Ok(boards
         .map(|board| {
             let shown = board.shown();
-            let workspace = board.workspace.display();
+            let workspace = quoted(&board.workspace);
             match board.size {
                 Ok(_) => format!(
                     "{shown}: not in the board that all worktrees share, and lost with the worktree: merge it by \

@@ -5,8 +5,11 @@
 //! would run outside of its sandbox then.
 
 use std::{
+    cell::OnceCell,
     collections::BTreeSet,
     ffi::OsStr,
+    fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -19,10 +22,30 @@ use crate::{
     expand::Scope,
 };
 
+/// Maximum number of entries that are searched for files of several names.
+const MAX_ENTRIES: usize = 100_000;
+
+/// Device and number of a file.
+type FileId = (u64, u64);
+
 /// A server in a sandbox, with the directories and files that it may write.
 struct Writer {
     name: ServerName,
     writable: Vec<PathBuf>,
+    /// Its files that have several names, once they are needed; `None` if there are too many entries.
+    linked: OnceCell<Option<BTreeSet<FileId>>>,
+}
+
+impl Writer {
+    /// Returns whether the server may write one of some files under another name. Files that are not known count.
+    fn shares(&self, files: Option<&BTreeSet<FileId>>, closed: &[PathBuf]) -> bool {
+        let own = self.linked.get_or_init(|| linked(&self.writable, closed));
+        match (files, own) {
+            (Some(files), Some(own)) => !files.is_disjoint(own),
+            (None, Some(own)) => !own.is_empty(),
+            (_, None) => true,
+        }
+    }
 }
 
 /// Makes each approved server without a sandbox invalid if another server of its workspace may write its code from a
@@ -34,7 +57,11 @@ pub(super) fn refuse(found: &mut Found, scope: &Scope) {
         };
         let writable = scope.writable(config);
         let name = server.name.clone();
-        (!writable.is_empty()).then_some(Writer { name, writable })
+        (!writable.is_empty()).then(|| Writer {
+            name,
+            writable,
+            linked: OnceCell::new(),
+        })
     });
     let writers: Vec<Writer> = writers.collect();
     if writers.is_empty() {
@@ -91,7 +118,8 @@ fn written(
     // The top has directories of data in it.
     let lookups =
         lookups.map(|(path, is_deep)| (top.join(path), is_deep && !path.as_os_str().is_empty()));
-    let paths = covered.chain(named).chain(lookups);
+    let files: Vec<(PathBuf, bool)> = covered.chain(named).collect();
+    let paths = files.iter().cloned().chain(lookups);
     let closed: Vec<PathBuf> = protected(top).collect();
     for (path, is_deep) in paths {
         let real = resolved(&path);
@@ -108,7 +136,39 @@ fn written(
             }
         }
     }
-    None
+    files.into_iter().find_map(|(path, _)| {
+        let files = linked(&[resolved(&path)], &[]);
+        if files.as_ref().is_some_and(BTreeSet::is_empty) {
+            return None;
+        }
+        let mut writers = writers.iter();
+        let writer = writers.find(|writer| writer.shares(files.as_ref(), &closed))?;
+        Some((writer.name.clone(), path))
+    })
+}
+
+/// Returns the files of several names at or below some paths, without closed directories; `None` if there are too many
+/// entries.
+fn linked(roots: &[PathBuf], closed: &[PathBuf]) -> Option<BTreeSet<FileId>> {
+    let (mut ids, mut count) = (BTreeSet::new(), 0);
+    let mut paths = roots.to_vec();
+    while let Some(path) = paths.pop() {
+        count += 1;
+        if count > MAX_ENTRIES {
+            return None;
+        }
+        let Ok(found) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let is_closed = closed.contains(&path) && !roots.contains(&path);
+        if found.is_file() && found.nlink() > 1 {
+            ids.insert((found.dev(), found.ino()));
+        } else if found.is_dir() && !is_closed {
+            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+            paths.extend(entries.map(|entry| entry.path()));
+        }
+    }
+    Some(ids)
 }
 
 /// A path without symbolic links, as far as it exists.

@@ -44,6 +44,8 @@ fn state(a: &Value, b: &Value) -> (String, String) {
     }
     let linked = world.path().join("workspace/tools/linked.py");
     std::os::unix::fs::symlink("../other/b.py", linked).unwrap();
+    let second = world.path().join("workspace/tools/second.py");
+    fs::hard_link(world.path().join("workspace/other/b.py"), second).unwrap();
     let file = json!({"mcpServers": {"a": a, "b": b}}).to_string();
     world.write("workspace/.mcp.json", &file);
     world.approve("b");
@@ -103,6 +105,11 @@ fn server_whose_code_a_sandboxed_server_may_write_is_not_started() {
             python("tools/linked.py"),
             "other/b.py",
         ),
+        (
+            confined("other", &[]),
+            python("tools/second.py"),
+            "tools/second.py",
+        ),
     ] {
         let (state, reason) = state(&a, &b);
         assert_eq!(state, "invalid", "{a} {b}");
@@ -119,6 +126,7 @@ fn server_whose_code_no_sandboxed_server_may_write_is_started() {
     for (a, b) in [
         (confined("other", &[]), python("tools/b.py")),
         (confined("tools/inner", &[]), python("tools/b.py")),
+        (confined("tools/inner", &[]), python("tools/second.py")),
         (confined(".", &[]), python(".vscode/b.py")),
         (confined("tools", &[]), sandboxed),
         (python("tools/inner/c.py"), python("tools/b.py")),

@@ -10,3 +10,4 @@ mod program;
 #[path = "../../../orchestra-runner/tests/it/skip.rs"]
 mod skip;
 mod starting;
+mod targets;

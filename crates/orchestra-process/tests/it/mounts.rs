@@ -56,7 +56,7 @@ fn workspace() -> tempfile::TempDir {
     root
 }
 
-fn sandbox(root: &Path) -> Sandbox {
+pub(crate) fn sandbox(root: &Path) -> Sandbox {
     Sandbox::Workspace {
         paths: Vec::new(),
         read_only: Vec::new(),
@@ -66,7 +66,7 @@ fn sandbox(root: &Path) -> Sandbox {
     }
 }
 
-fn shell(root: &Path, script: &str) -> Command {
+pub(crate) fn shell(root: &Path, script: &str) -> Command {
     Command::new("sh")
         .args(["-c", script])
         .directory(root)
@@ -191,7 +191,7 @@ async fn hidden_directories_are_closed_where_mounts_are_not_allowed() {
 }
 
 /// Starts a guard that may have no mount namespaces.
-fn without_mounts() -> Launcher {
+pub(crate) fn without_mounts() -> Launcher {
     // direct: a user namespace that may have no mount namespaces; it becomes the guard.
     let words = [
         "--user",

@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
+use orchestra_fs::quoted;
+
 use super::names;
 
 /// Why something asked of git was not done.
@@ -291,7 +293,8 @@ impl GitError {
                 "plans change no repository that does not lead back to the workspace".to_owned()
             }
             Self::Untrusted { subject, .. } => format!(
-                "if you trust it, run `git config --global --add safe.directory {subject}`"
+                "if you trust it, run `git config --global --add safe.directory {}`",
+                quoted(subject)
             ),
             Self::Start { .. } => "see whether git can be run by hand in that directory".to_owned(),
             Self::Failed { stderr, .. } if stderr.contains("promisor remote") => {
@@ -343,13 +346,15 @@ impl GitError {
                 "rename the directory, so that its path is UTF-8 without line breaks".to_owned()
             }
             Self::Starts { key } => format!(
-                "if you trust it, set it in your own configuration (`git config --global {key}`, or a file that \
-                 `includeIf` names for this repository) and remove it from that of the repository"
+                "if you trust it, set it in your own configuration (`git config --global {}`, or a file that \
+                 `includeIf` names for this repository) and remove it from that of the repository",
+                quoted(key)
             ),
             Self::Diverts { key } => format!(
-                "if you trust it, set it in your own configuration (`git config --global {key}`, or a file that \
+                "if you trust it, set it in your own configuration (`git config --global {}`, or a file that \
                  `includeIf` names for this repository) and remove it from that of the repository, or list the \
-                 workspace in trusted_directories of your orchestra.toml"
+                 workspace in trusted_directories of your orchestra.toml",
+                quoted(key)
             ),
             Self::Unknown { .. } => "name an existing branch, tag or commit".to_owned(),
             Self::Unrelated { .. } => {

@@ -21,10 +21,11 @@ pub struct KeptWorktree {
 impl fmt::Display for KeptWorktree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, plan, held) = (self.path.display(), self.plan, &self.held);
+        let word = orchestra_fs::quoted(&self.path);
         write!(
             f,
             "the worktree {path} of plan {plan} is kept, since it holds {held}; take that out, or \
-             `git worktree remove --force --force '{path}'` removes it with all that it holds"
+             `git worktree remove --force --force {word}` removes it with all that it holds"
         )
     }
 }

@@ -246,7 +246,8 @@ async fn archived(
     let target = before.branches().map(|branches| branches.target.clone());
     notes.extend(target.filter(|_| remote).map(|target| {
         format!(
-            "Plans never push. If you pushed `{target}`, remove it with `git push REMOTE --delete {target}`."
+            "Plans never push. If you pushed `{target}`, remove it with `git push REMOTE --delete {}`.",
+            orchestra_fs::quoted(target.as_str())
         )
     }));
     let worktrees = gone.filter_map(|job| job.worktree().map(str::to_owned));

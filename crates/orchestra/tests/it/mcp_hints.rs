@@ -305,6 +305,13 @@ fn server_in_a_sandbox_reads_no_private_state_of_orchestra() {
     }
 }
 
+/// Further files that start programs, or name addresses that receive credentials.
+#[cfg(target_os = "linux")]
+const STARTERS: &str = ".appveyor.yml .bsp/a.json .drone.yml .env.development .ghci .iex.exs .lefthook-local.yml .openhands/setup.sh \
+    .pdbrc .profile .python-version .rdbgrc .Rprofile .sentryclirc .sl/config .tool-versions .woodpecker.yml \
+    azure-pipelines.yml global.json lefthook-local.yml lefthook.json lefthook.toml mise.local.toml nuget.config \
+    pnpm-workspace.yaml rust-analyzer.toml";
+
 #[test]
 #[cfg(target_os = "linux")]
 fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
@@ -333,7 +340,8 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
         "pip.conf",
     ];
     let files = crate::hostile_repository::CLIENT_FILES.iter();
-    let files: Vec<&str> = files.map(|(path, _)| *path).chain(others).collect();
+    let files = files.map(|(path, _)| *path).chain(others);
+    let files: Vec<&str> = files.chain(STARTERS.split(' ')).collect();
     let text = |path: &str| match path {
         "plugins.yaml" => "plugins: []\n",
         _ => "{}\n",
@@ -446,6 +454,27 @@ fn server_in_a_sandbox_changes_no_protected_file_under_another_name() {
     assert_ne!(refused.code, Some(0), "{refused:?}");
     let text = format!("{}{}", refused.out, refused.err);
     assert!(text.contains("is a hard link"), "{refused:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn server_in_a_sandbox_changes_no_git_directory_of_another_name() {
+    let workspace = Workspace::git();
+    let mut config = workspace.read(".git/config");
+    config.push_str("[core]\n\tworktree = ..\n");
+    fs::rename(workspace.join(".git"), workspace.join("data")).unwrap();
+    workspace.write("data/config", &config);
+    workspace.write(".git", "gitdir: data\n");
+    workspace.write("own/file", "");
+    sandboxed(
+        &workspace,
+        "echo x >> data/config; mkdir -p data/hooks; echo x > data/hooks/post-checkout; echo x > own/file",
+    );
+    let tested = workspace.run(["mcp", "--mcp-config", "servers.json", "test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    assert_eq!(workspace.read("own/file"), "x\n", "{tested:?}");
+    assert_eq!(workspace.read("data/config"), config, "{tested:?}");
+    assert!(!workspace.join("data/hooks/post-checkout").exists());
 }
 
 #[test]

@@ -102,8 +102,9 @@ fn rewritten(branches: &Branches, lost: &Commit) -> Failure {
 
 fn taken(branches: &Branches) -> Failure {
     let target = &branches.target;
+    let word = orchestra_fs::quoted(target.as_str());
     let words = format!(
-        "branch `{target}`, which the plan would create, was created by another program meanwhile and is not changed; rename it (`git branch -m {target} NAME`) or delete it, and retry the job"
+        "branch `{target}`, which the plan would create, was created by another program meanwhile and is not changed; rename it (`git branch -m {word} NAME`) or delete it, and retry the job"
     );
     Failure::new(FailureKind::TargetTaken, words)
 }

@@ -100,7 +100,8 @@ fn all(config: &Config, home: &SharedHome) -> (Vec<LinkedBoard>, Vec<String>) {
     let (left_out, chosen): (Vec<_>, Vec<_>) = found.partition(|board| board.doubt.is_some());
     let reason = |board: LinkedBoard| {
         let (workspace, doubt) = (board.workspace.display(), board.doubt.unwrap_or_default());
-        format!("{workspace}: {doubt}; `orchestra board merge {workspace}` merges it anyway")
+        let word = orchestra_fs::quoted(&board.workspace);
+        format!("{workspace}: {doubt}; `orchestra board merge {word}` merges it anyway")
     };
     (chosen, left_out.into_iter().map(reason).collect())
 }

@@ -21,7 +21,8 @@ pub(super) fn rotate(
     let place = path.display();
     let whose = format!("the authority in {place}, which plugins that sign for themselves share,");
     if !is_at_once {
-        let how = format!("`orchestra certs rotate --certs-dir {place}` rotates it");
+        let word = orchestra_fs::quoted(&path);
+        let how = format!("`orchestra certs rotate --certs-dir {word}` rotates it");
         return Ok(Some(format!("{whose} stays as it is: {how}")));
     }
     let shared = CertDir::open(&path).map_err(failed)?;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_fs::Access;
+use orchestra_fs::{Access, quoted};
 use orchestra_gateway::discovery::ServerState;
 use serde::Serialize;
 
@@ -305,15 +305,6 @@ fn approve(here: &Here, name: &Name) -> Result<(), Failure> {
     }
 }
 
-/// A word of the shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    match word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 fn text(made: &Made) -> String {
     let mut text = format!("{}: written to {}\n", made.id, made.directory.display());
     if let Some(config) = &made.config {
@@ -361,11 +352,5 @@ mod tests {
             assert!(!piece.text.contains("{{"), "{}", piece.path);
             assert!(!piece.text.contains("tools.python"), "{}", piece.path);
         }
-    }
-
-    #[test]
-    fn words_of_the_shell_are_one_word() {
-        assert_eq!(quoted("hello/Cargo.toml"), "hello/Cargo.toml");
-        assert_eq!(quoted("a b'c"), r"'a b'\''c'");
     }
 }

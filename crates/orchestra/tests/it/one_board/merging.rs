@@ -196,6 +196,26 @@ fn worktree_that_comes_back_is_reported_and_merged_on_command() {
 }
 
 #[test]
+fn path_in_a_printed_command_is_quoted_for_the_shell() {
+    let repository = Repository::new(PER_CHECKOUT);
+    repository.fill();
+    let main = repository.main();
+    let linked = main.with_file_name("x;touch $HOME'");
+    let path = linked.to_str().unwrap();
+    git(&main, &["worktree", "add", "--quiet", "-b", "odd", path]);
+    repository.call(&linked, "create_project", &json!({"name": "Odd"}));
+    let away = main.with_file_name("away");
+    fs::rename(&linked, &away).unwrap();
+    repository.configure(ONE_BOARD);
+    assert!(repository.lists(&main, "my-app"));
+    fs::rename(&away, &linked).unwrap();
+    let doctor = repository.run(&main, &["doctor"]);
+    let word = format!("'{}'", path.replace('\'', r"'\''"));
+    let command = format!("`orchestra board merge {word}`");
+    assert!(doctor.out.contains(&command), "{doctor:?}");
+}
+
+#[test]
 fn board_of_a_linked_worktree_in_use_is_not_merged_and_blocks_nothing() {
     let repository = Repository::new(PER_CHECKOUT);
     let (main, linked) = (repository.main(), repository.linked());

@@ -2,7 +2,8 @@
 //!
 //! Their covered files are compared before each start. A running server may exchange a file between the comparison and
 //! the moment at which the program reads the file. It may also put a new file where the program looks for code. Its code
-//! would run outside of its sandbox then.
+//! would run outside of its sandbox then. A file with several names (hard links) counts as writable: a search for the
+//! other names is not reliable while the server moves them.
 
 use std::{
     collections::BTreeSet,
@@ -47,19 +48,9 @@ pub(super) fn refuse(found: &mut Found, scope: &Scope) {
         if config.sandbox != Sandbox::None || config.covered.is_none() {
             continue;
         }
-        let Some((writer, path)) = written(server, config, &writers, scope) else {
+        let Some(reason) = reason(server, config, &writers, scope) else {
             continue;
         };
-        let path = path.strip_prefix(scope.workspace()).unwrap_or(&path);
-        let path = match path.as_os_str().is_empty() {
-            true => Path::new(".").to_string_lossy(),
-            false => path.to_string_lossy(),
-        };
-        let reason = format!(
-            "the server `{writer}` may write `{}` from its sandbox, and could change it after the comparison with the \
-             approval; move the code, narrow `write` and `cwd` of `{writer}`, or give this server a sandbox",
-            path.escape_debug()
-        );
         found.diagnostics.push(Diagnostic {
             severity: Severity::Error,
             file: Arc::clone(&server.origin.file),
@@ -70,6 +61,37 @@ pub(super) fn refuse(found: &mut Found, scope: &Scope) {
         });
         server.state = ServerState::Invalid { reason };
     }
+}
+
+/// Returns the reason for which a server is not started, if there is one.
+fn reason(
+    server: &Server,
+    config: &ServerConfig,
+    writers: &[Writer],
+    scope: &Scope,
+) -> Option<String> {
+    if let Some((writer, path)) = written(server, config, writers, scope) {
+        let path = path.strip_prefix(scope.workspace()).unwrap_or(&path);
+        let path = match path.as_os_str().is_empty() {
+            true => Path::new(".").to_string_lossy(),
+            false => path.to_string_lossy(),
+        };
+        return Some(format!(
+            "the server `{writer}` may write `{}` from its sandbox, and could change it after the comparison with the \
+             approval; move the code, narrow `write` and `cwd` of `{writer}`, or give this server a sandbox",
+            path.escape_debug()
+        ));
+    }
+    let writer = &writers.first()?.name;
+    let (words, _) = words(config, scope).unwrap_or_default();
+    let settings = settings_of_runner(&words);
+    let mut shared = server.covered.shared();
+    let path = shared.find(|path| !settings.iter().any(|name| path.ends_with(name)))?;
+    Some(format!(
+        "`{}` has another name (a hard link), and the server `{writer}` could write it by that name from its sandbox after \
+         the comparison with the approval; replace the file by a copy, or give this server a sandbox",
+        path.to_string_lossy().escape_debug()
+    ))
 }
 
 /// Returns the first path of the code of a server that another one may write.

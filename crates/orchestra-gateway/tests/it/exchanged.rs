@@ -34,6 +34,8 @@ fn state(a: &Value, b: &Value) -> (String, String) {
         "other/b.py",
         ".vscode/b.py",
         "web/server.js",
+        "app/own.py",
+        "jobs/own",
         "server.py",
         "server/notes",
     ] {
@@ -44,6 +46,10 @@ fn state(a: &Value, b: &Value) -> (String, String) {
     }
     let linked = world.path().join("workspace/tools/linked.py");
     std::os::unix::fs::symlink("../other/b.py", linked).unwrap();
+    for (file, name) in [("app/own.py", "other/second"), ("jobs/own", "other/third")] {
+        let at = |path: &str| world.path().join("workspace").join(path);
+        fs::hard_link(at(file), at(name)).unwrap();
+    }
     let file = json!({"mcpServers": {"a": a, "b": b}}).to_string();
     world.write("workspace/.mcp.json", &file);
     world.approve("b");
@@ -210,5 +216,21 @@ fn server_whose_data_a_sandboxed_server_may_write_is_started() {
     ] {
         let (state, reason) = state(&confined(writable, &[]), &b);
         assert_eq!(state, "enabled", "{writable} {b}: {reason}");
+    }
+}
+
+#[test]
+fn server_whose_code_has_another_name_is_not_started_beside_a_sandboxed_server() {
+    for (b, path) in [
+        (python("app/own.py"), "app/own.py"),
+        (line("run-parts jobs"), "jobs/own"),
+    ] {
+        let (in_sandbox, reason) = state(&confined("data", &[]), &b);
+        assert_eq!(in_sandbox, "invalid", "{b}");
+        let expected = format!("`{path}` has another name (a hard link)");
+        assert!(reason.contains(&expected), "{reason}");
+        assert!(reason.contains("the server `a`"), "{reason}");
+        let (without, reason) = state(&python("tools/b.py"), &b);
+        assert_eq!(without, "enabled", "{b}: {reason}");
     }
 }

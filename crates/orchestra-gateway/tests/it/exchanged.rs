@@ -188,6 +188,11 @@ fn server_whose_new_code_a_sandboxed_server_may_write_is_not_started() {
         ("lib", with(line("server"), "LD_LIBRARY_PATH", "lib"), "lib"),
         ("bin", with(line("server"), "PATH", "bin:/usr/bin"), "bin"),
         ("hooks", line("run-parts hooks"), "hooks"),
+        ("hooks", line("make -Chooks serve"), "hooks"),
+        ("hooks", line("gradle -p hooks run"), "hooks"),
+        ("hooks", line("dotnet run --project hooks"), "hooks"),
+        ("hooks", line("sh hooks/new.sh"), "hooks/new.sh"),
+        ("hooks", line("hooks/new"), "hooks/new"),
         (".", line("python3 -m installed"), "installed"),
     ] {
         let (state, reason) = state(&confined(writable, &[]), &b);

@@ -86,6 +86,8 @@ pub struct Tree {
     /// Names of compiled modules by their directories; `None` where a directory cannot be listed.
     compiled: BTreeMap<PathBuf, Option<Arc<BTreeSet<OsString>>>>,
     read: BTreeMap<PathBuf, Content>,
+    /// Files that were read and have several names.
+    shared: BTreeSet<PathBuf>,
     /// Whether a path led through a link that differs by process.
     has_process_link: bool,
 }
@@ -110,6 +112,7 @@ impl Tree {
             manifests: BTreeMap::new(),
             compiled: BTreeMap::new(),
             read: BTreeMap::new(),
+            shared: BTreeSet::new(),
             has_process_link: false,
         })
     }
@@ -137,6 +140,13 @@ impl Tree {
     #[must_use]
     pub const fn has_process_link(&self) -> bool {
         self.has_process_link
+    }
+
+    /// Returns the files that were read and have several names (hard links). A program that may write one of the names
+    /// changes the file.
+    #[must_use]
+    pub const fn shared(&self) -> &BTreeSet<PathBuf> {
+        &self.shared
     }
 
     /// Returns the work that was done, as the number of paths that could have been looked up instead.
@@ -211,7 +221,12 @@ impl Tree {
             return content.clone();
         }
         let content = match self.open_file(below) {
-            Ok(file) => read(&file, &mut self.left),
+            Ok(file) => {
+                if file.metadata().is_ok_and(|found| found.nlink() > 1) {
+                    self.shared.insert(below.to_owned());
+                }
+                read(&file, &mut self.left)
+            }
             Err(error) => Err(error),
         };
         let content = content.unwrap_or_else(|error| Content::Unreadable(error.kind().to_string()));

@@ -60,6 +60,7 @@ pub struct Covered {
     gap: Option<Gap>,
     is_unclear: bool,
     lookups: BTreeMap<PathBuf, bool>,
+    shared: BTreeSet<PathBuf>,
 }
 
 /// Work for the servers of a workspace, with the results that several of them need.
@@ -67,10 +68,22 @@ pub struct Covered {
 pub(crate) struct SharedWork {
     /// The [effort](Tree::effort) so far.
     effort: usize,
-    /// Code by its directory, with the effort of reading it, and whether it has a link that differs by process.
-    code: BTreeMap<(Loads, PathBuf), (Code, usize, bool)>,
+    /// Code by its directory.
+    code: BTreeMap<(Loads, PathBuf), ReadCode>,
     /// Packages by the name of their manifests.
     packages: BTreeMap<&'static str, Arc<Packages>>,
+}
+
+/// Code of a directory.
+#[derive(Debug, Clone)]
+struct ReadCode {
+    code: Code,
+    /// The effort of reading it.
+    effort: usize,
+    /// Whether it has a link that differs by process.
+    has_process_link: bool,
+    /// Files of it that have several names.
+    shared: BTreeSet<PathBuf>,
 }
 
 /// Reason for which files of a server are not covered.
@@ -163,18 +176,22 @@ impl Covered {
             covered: Self::default(),
         };
         search.covered.gap = search.server(config, scope).err();
+        let shared = search.tree.shared().iter().cloned();
+        search.covered.shared.extend(shared);
         search.shared.effort += search.tree.effort();
         search.covered
     }
 
     /// Returns the part that an approval is for. Left out are doubts about further files, which come and go with the
     /// directories that other programs write, and the variables, whose file is covered. So are directories of code, because
-    /// the files in them are covered. A directory whose files are not known is one of the files.
+    /// the files in them are covered, and the number of names of a file. A directory whose files are not known is one of
+    /// the files.
     pub(crate) fn approved(&self) -> Self {
         Self {
             variables: Vec::new(),
             is_unclear: false,
             lookups: BTreeMap::new(),
+            shared: BTreeSet::new(),
             ..self.clone()
         }
     }
@@ -190,6 +207,11 @@ impl Covered {
     pub(crate) fn lookups(&self) -> impl Iterator<Item = (&Path, bool)> {
         let lookups = self.lookups.iter();
         lookups.map(|(path, is_deep)| (path.as_path(), *is_deep))
+    }
+
+    /// Files below the workspace that the approval covers and that have several names (hard links).
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &Path> {
+        self.shared.iter().map(PathBuf::as_path)
     }
 
     /// Paths of the sandbox that lead elsewhere by symbolic links, with their targets.
@@ -461,23 +483,28 @@ impl Search<'_> {
             return Code::Unknown(Unlisted::Entries);
         }
         let key = (loads, below.to_owned());
-        let (code, effort, has_process_link) = match self.shared.code.get(&key) {
+        let read = match self.shared.code.get(&key) {
             Some(known) => known.clone(),
             None => {
                 let Ok(mut tree) = Tree::open(self.tree.top()) else {
                     return Code::Unknown(Unlisted::Directory(below.to_owned()));
                 };
                 let code = tree.code(loads, below);
-                let effort = tree.effort();
-                self.shared.effort += effort;
-                let found = (code, effort, tree.has_process_link());
-                self.shared.code.insert(key, found.clone());
-                found
+                let read = ReadCode {
+                    code,
+                    effort: tree.effort(),
+                    has_process_link: tree.has_process_link(),
+                    shared: tree.shared().clone(),
+                };
+                self.shared.effort += read.effort;
+                self.shared.code.insert(key, read.clone());
+                read
             }
         };
-        self.code_effort += effort;
-        self.has_process_link |= has_process_link;
-        code
+        self.code_effort += read.effort;
+        self.has_process_link |= read.has_process_link;
+        self.covered.shared.extend(read.shared);
+        read.code
     }
 
     /// Covers the file at a path.

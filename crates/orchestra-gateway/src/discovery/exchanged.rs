@@ -2,14 +2,12 @@
 //!
 //! Their covered files are compared before each start. A running server may exchange a file between the comparison and
 //! the moment at which the program reads the file. It may also put a new file where the program looks for code. Its code
-//! would run outside of its sandbox then.
+//! would run outside of its sandbox then. A file with several names (hard links) counts as writable: a search for the
+//! other names is not reliable while the server moves them.
 
 use std::{
-    cell::OnceCell,
     collections::BTreeSet,
     ffi::OsStr,
-    fs,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -22,30 +20,10 @@ use crate::{
     expand::Scope,
 };
 
-/// Maximum number of entries that are searched for files of several names.
-const MAX_ENTRIES: usize = 100_000;
-
-/// Device and number of a file.
-type FileId = (u64, u64);
-
 /// A server in a sandbox, with the directories and files that it may write.
 struct Writer {
     name: ServerName,
     writable: Vec<PathBuf>,
-    /// Its files that have several names, once they are needed; `None` if there are too many entries.
-    linked: OnceCell<Option<BTreeSet<FileId>>>,
-}
-
-impl Writer {
-    /// Returns whether the server may write one of some files under another name. Files that are not known count.
-    fn shares(&self, files: Option<&BTreeSet<FileId>>, closed: &[PathBuf]) -> bool {
-        let own = self.linked.get_or_init(|| linked(&self.writable, closed));
-        match (files, own) {
-            (Some(files), Some(own)) => !files.is_disjoint(own),
-            (None, Some(own)) => !own.is_empty(),
-            (_, None) => true,
-        }
-    }
 }
 
 /// Makes each approved server without a sandbox invalid if another server of its workspace may write its code from a
@@ -57,11 +35,7 @@ pub(super) fn refuse(found: &mut Found, scope: &Scope) {
         };
         let writable = scope.writable(config);
         let name = server.name.clone();
-        (!writable.is_empty()).then(|| Writer {
-            name,
-            writable,
-            linked: OnceCell::new(),
-        })
+        (!writable.is_empty()).then_some(Writer { name, writable })
     });
     let writers: Vec<Writer> = writers.collect();
     if writers.is_empty() {
@@ -74,19 +48,9 @@ pub(super) fn refuse(found: &mut Found, scope: &Scope) {
         if config.sandbox != Sandbox::None || config.covered.is_none() {
             continue;
         }
-        let Some((writer, path)) = written(server, config, &writers, scope) else {
+        let Some(reason) = reason(server, config, &writers, scope) else {
             continue;
         };
-        let path = path.strip_prefix(scope.workspace()).unwrap_or(&path);
-        let path = match path.as_os_str().is_empty() {
-            true => Path::new(".").to_string_lossy(),
-            false => path.to_string_lossy(),
-        };
-        let reason = format!(
-            "the server `{writer}` may write `{}` from its sandbox, and could change it after the comparison with the \
-             approval; move the code, narrow `write` and `cwd` of `{writer}`, or give this server a sandbox",
-            path.escape_debug()
-        );
         found.diagnostics.push(Diagnostic {
             severity: Severity::Error,
             file: Arc::clone(&server.origin.file),
@@ -97,6 +61,37 @@ pub(super) fn refuse(found: &mut Found, scope: &Scope) {
         });
         server.state = ServerState::Invalid { reason };
     }
+}
+
+/// Returns the reason for which a server is not started, if there is one.
+fn reason(
+    server: &Server,
+    config: &ServerConfig,
+    writers: &[Writer],
+    scope: &Scope,
+) -> Option<String> {
+    if let Some((writer, path)) = written(server, config, writers, scope) {
+        let path = path.strip_prefix(scope.workspace()).unwrap_or(&path);
+        let path = match path.as_os_str().is_empty() {
+            true => Path::new(".").to_string_lossy(),
+            false => path.to_string_lossy(),
+        };
+        return Some(format!(
+            "the server `{writer}` may write `{}` from its sandbox, and could change it after the comparison with the \
+             approval; move the code, narrow `write` and `cwd` of `{writer}`, or give this server a sandbox",
+            path.escape_debug()
+        ));
+    }
+    let writer = &writers.first()?.name;
+    let (words, _) = words(config, scope).unwrap_or_default();
+    let settings = settings_of_runner(&words);
+    let mut shared = server.covered.shared();
+    let path = shared.find(|path| !settings.iter().any(|name| path.ends_with(name)))?;
+    Some(format!(
+        "`{}` has another name (a hard link), and the server `{writer}` could write it by that name from its sandbox after \
+         the comparison with the approval; replace the file by a copy, or give this server a sandbox",
+        path.to_string_lossy().escape_debug()
+    ))
 }
 
 /// Returns the first path of the code of a server that another one may write.
@@ -118,8 +113,7 @@ fn written(
     // The top has directories of data in it.
     let lookups =
         lookups.map(|(path, is_deep)| (top.join(path), is_deep && !path.as_os_str().is_empty()));
-    let files: Vec<(PathBuf, bool)> = covered.chain(named).collect();
-    let paths = files.iter().cloned().chain(lookups);
+    let paths = covered.chain(named).chain(lookups);
     let closed: Vec<PathBuf> = protected(top).collect();
     for (path, is_deep) in paths {
         let real = resolved(&path);
@@ -136,39 +130,7 @@ fn written(
             }
         }
     }
-    files.into_iter().find_map(|(path, _)| {
-        let files = linked(&[resolved(&path)], &[]);
-        if files.as_ref().is_some_and(BTreeSet::is_empty) {
-            return None;
-        }
-        let mut writers = writers.iter();
-        let writer = writers.find(|writer| writer.shares(files.as_ref(), &closed))?;
-        Some((writer.name.clone(), path))
-    })
-}
-
-/// Returns the files of several names at or below some paths, without closed directories; `None` if there are too many
-/// entries.
-fn linked(roots: &[PathBuf], closed: &[PathBuf]) -> Option<BTreeSet<FileId>> {
-    let (mut ids, mut count) = (BTreeSet::new(), 0);
-    let mut paths = roots.to_vec();
-    while let Some(path) = paths.pop() {
-        count += 1;
-        if count > MAX_ENTRIES {
-            return None;
-        }
-        let Ok(found) = fs::symlink_metadata(&path) else {
-            continue;
-        };
-        let is_closed = closed.contains(&path) && !roots.contains(&path);
-        if found.is_file() && found.nlink() > 1 {
-            ids.insert((found.dev(), found.ino()));
-        } else if found.is_dir() && !is_closed {
-            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-            paths.extend(entries.map(|entry| entry.path()));
-        }
-    }
-    Some(ids)
+    None
 }
 
 /// A path without symbolic links, as far as it exists.

@@ -34,6 +34,8 @@ fn state(a: &Value, b: &Value) -> (String, String) {
         "other/b.py",
         ".vscode/b.py",
         "web/server.js",
+        "app/own.py",
+        "jobs/own",
         "server.py",
         "server/notes",
     ] {
@@ -44,8 +46,10 @@ fn state(a: &Value, b: &Value) -> (String, String) {
     }
     let linked = world.path().join("workspace/tools/linked.py");
     std::os::unix::fs::symlink("../other/b.py", linked).unwrap();
-    let second = world.path().join("workspace/tools/second.py");
-    fs::hard_link(world.path().join("workspace/other/b.py"), second).unwrap();
+    for (file, name) in [("app/own.py", "other/second"), ("jobs/own", "other/third")] {
+        let at = |path: &str| world.path().join("workspace").join(path);
+        fs::hard_link(at(file), at(name)).unwrap();
+    }
     let file = json!({"mcpServers": {"a": a, "b": b}}).to_string();
     world.write("workspace/.mcp.json", &file);
     world.approve("b");
@@ -105,11 +109,6 @@ fn server_whose_code_a_sandboxed_server_may_write_is_not_started() {
             python("tools/linked.py"),
             "other/b.py",
         ),
-        (
-            confined("other", &[]),
-            python("tools/second.py"),
-            "tools/second.py",
-        ),
     ] {
         let (state, reason) = state(&a, &b);
         assert_eq!(state, "invalid", "{a} {b}");
@@ -126,7 +125,6 @@ fn server_whose_code_no_sandboxed_server_may_write_is_started() {
     for (a, b) in [
         (confined("other", &[]), python("tools/b.py")),
         (confined("tools/inner", &[]), python("tools/b.py")),
-        (confined("tools/inner", &[]), python("tools/second.py")),
         (confined(".", &[]), python(".vscode/b.py")),
         (confined("tools", &[]), sandboxed),
         (python("tools/inner/c.py"), python("tools/b.py")),
@@ -190,6 +188,11 @@ fn server_whose_new_code_a_sandboxed_server_may_write_is_not_started() {
         ("lib", with(line("server"), "LD_LIBRARY_PATH", "lib"), "lib"),
         ("bin", with(line("server"), "PATH", "bin:/usr/bin"), "bin"),
         ("hooks", line("run-parts hooks"), "hooks"),
+        ("hooks", line("make -Chooks serve"), "hooks"),
+        ("hooks", line("gradle -p hooks run"), "hooks"),
+        ("hooks", line("dotnet run --project hooks"), "hooks"),
+        ("hooks", line("sh hooks/new.sh"), "hooks/new.sh"),
+        ("hooks", line("hooks/new"), "hooks/new"),
         (".", line("python3 -m installed"), "installed"),
     ] {
         let (state, reason) = state(&confined(writable, &[]), &b);
@@ -218,5 +221,21 @@ fn server_whose_data_a_sandboxed_server_may_write_is_started() {
     ] {
         let (state, reason) = state(&confined(writable, &[]), &b);
         assert_eq!(state, "enabled", "{writable} {b}: {reason}");
+    }
+}
+
+#[test]
+fn server_whose_code_has_another_name_is_not_started_beside_a_sandboxed_server() {
+    for (b, path) in [
+        (python("app/own.py"), "app/own.py"),
+        (line("run-parts jobs"), "jobs/own"),
+    ] {
+        let (in_sandbox, reason) = state(&confined("data", &[]), &b);
+        assert_eq!(in_sandbox, "invalid", "{b}");
+        let expected = format!("`{path}` has another name (a hard link)");
+        assert!(reason.contains(&expected), "{reason}");
+        assert!(reason.contains("the server `a`"), "{reason}");
+        let (without, reason) = state(&python("tools/b.py"), &b);
+        assert_eq!(without, "enabled", "{b}: {reason}");
     }
 }

@@ -13,7 +13,21 @@ use super::{Search, has_program};
 use crate::{config::loads_code, expand::normal};
 
 /// Options and commands with a directory in which a program works.
-const MOVES: [&str; 6] = ["--cwd", "--dir", "--directory", "--prefix", "-C", "cd"];
+const MOVES: [&str; 10] = [
+    "--cwd",
+    "--dir",
+    "--directory",
+    "--prefix",
+    "--project",
+    "--project-dir",
+    "--project-directory",
+    "--working-directory",
+    "-C",
+    "cd",
+];
+
+/// Options of build tools with such a directory.
+const BUILD_MOVES: [&str; 4] = ["-S", "-d", "-f", "-p"];
 
 /// Programs that run packages. The files that they read in the workspace are of its projects.
 const RUNNERS: [&str; 5] = ["bunx", "npx", "pipx", "pnpx", "uvx"];
@@ -33,6 +47,9 @@ const NODE: [&str; 4] = ["deno", "node", "ts-node", "tsx"];
 /// Programs whose first argument is a file, a directory or a module of code.
 const INTERPRETERS: [&str; 6] = ["bun", "deno", "node", "php", "ts-node", "tsx"];
 
+/// Shells.
+const SHELLS: [&str; 6] = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
+
 /// Options of Python with a value.
 const PYTHON_VALUES: [&str; 2] = ["-W", "-X"];
 
@@ -44,9 +61,15 @@ impl Search<'_> {
     pub(super) fn note_moves(&mut self, line: &[String]) {
         let words: Vec<&str> = line.iter().map(String::as_str).collect();
         let words = command_words(&words);
-        let next = words.windows(2).filter(|pair| MOVES.contains(&pair[0]));
-        let attached = words.iter().filter_map(|word| word.split_once('='));
-        let attached = attached.filter(|(option, _)| MOVES.contains(option));
+        let is_built = !known_build_files(&tools(&words)).is_empty();
+        let is_move =
+            |option: &str| MOVES.contains(&option) || is_built && BUILD_MOVES.contains(&option);
+        let next = words.windows(2).filter(|pair| is_move(pair[0]));
+        let attached = words.iter().filter_map(|word| {
+            let long = word.split_once('=');
+            long.or_else(|| word.split_at_checked(2))
+        });
+        let attached = attached.filter(|(option, _)| is_move(option));
         let named = next.map(|pair| pair[1]).chain(attached.map(|(_, at)| at));
         for name in named.collect::<Vec<_>>() {
             for base in self.own.clone() {
@@ -83,7 +106,8 @@ impl Search<'_> {
     pub(super) fn note_lookups(&mut self, line: &[String]) {
         let words: Vec<&str> = line.iter().map(String::as_str).collect();
         let words = command_words(&words);
-        for script in scripts(&words) {
+        let program = words.first().filter(|program| program.contains('/'));
+        for script in scripts(&words).into_iter().chain(program.copied()) {
             self.note(script, false);
         }
         let own = self.own.iter().filter_map(|base| self.inside(base));
@@ -165,12 +189,13 @@ fn tools<'l>(words: &[&'l str]) -> Vec<&'l str> {
 /// Files, directories and modules that the interpreters among words run. Of a module it is the first package.
 fn scripts<'l>(words: &[&'l str]) -> Vec<&'l str> {
     let (mut found, mut is_open, mut is_python) = (Vec::new(), false, false);
-    let (mut is_module, mut is_value) = (false, false);
+    let (mut is_module, mut is_value, mut is_shell) = (false, false, false);
     for &word in words {
         if !is_open {
             let name = word.rsplit('/').next().unwrap_or(word);
             is_python = name.starts_with("python") || name.starts_with("pypy");
-            is_open = is_python || INTERPRETERS.contains(&name);
+            is_shell = SHELLS.contains(&name);
+            is_open = is_python || is_shell || INTERPRETERS.contains(&name);
             continue;
         }
         if std::mem::take(&mut is_value) {
@@ -178,7 +203,13 @@ fn scripts<'l>(words: &[&'l str]) -> Vec<&'l str> {
         }
         let mut script = Some(word);
         if let Some(option) = word.strip_prefix('-').filter(|_| !is_module) {
-            is_value = is_python && PYTHON_VALUES.contains(&word);
+            if is_shell && !option.starts_with('-') && option.contains('c') {
+                // A line of commands follows.
+                is_open = false;
+                continue;
+            }
+            is_value = is_python && PYTHON_VALUES.contains(&word)
+                || is_shell && option.ends_with(['o', 'O']);
             let is_short = is_python && !option.starts_with(['-', 'W', 'X']);
             let module = option.split_once('m').filter(|_| is_short);
             is_module = module.is_some();
@@ -224,6 +255,8 @@ mod tests {
             ("python3 server data", &["server"]),
             ("sh -c cd sub && node .", &["."]),
             ("env A=1 bun run x", &["run"]),
+            ("bash -eo pipefail sub/x.sh y", &["sub/x.sh"]),
+            ("sh -ec x y", &[]),
             ("server data", &[]),
         ] {
             let words: Vec<&str> = line.split(' ').collect();

@@ -310,7 +310,13 @@ fn code_behind_too_much_code_of_a_server_is_unclear() {
     for (effort, is_unclear) in [(MAX_CODE_EFFORT, false), (MAX_CODE_EFFORT + 1, true)] {
         let mut shared = SharedWork::default();
         let directory = (Loads::Code, "a".into());
-        shared.code.insert(directory, (Code::None, effort, false));
+        let read = ReadCode {
+            code: Code::None,
+            effort,
+            has_process_link: false,
+            shared: BTreeSet::new(),
+        };
+        shared.code.insert(directory, read);
         let covered = Covered::of_one(&config, &scope, &mut shared);
         assert_eq!(covered.is_unclear(), is_unclear, "{effort}");
     }

@@ -317,7 +317,7 @@ fn skeleton(text: &str) -> String {
             c if c.is_whitespace() || c == '\u{2800}' => skeleton.push(' '),
             c if c.is_control() || is_invisible(c) || is_combining_mark(c) => {}
             // These stand for other characters.
-            c if matches!(c, '\u{fffc}' | '\u{fffd}') => {}
+            '\u{fffc}' | '\u{fffd}' => {}
             c if c.is_ascii() => skeleton.push(c),
             'ß' | 'ẞ' => skeleton.push_str("ss"),
             c => skeleton.push(lookalike(c)),

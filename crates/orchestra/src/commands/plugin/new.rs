@@ -215,7 +215,7 @@ fn rust(name: &Name, shown: &Shown, kit: &Kit) -> Result<Project, Failure> {
     for path in ["Cargo.lock", "rust-toolchain.toml"] {
         pieces.extend(kit.beside(path)?.map(|text| piece(path, text)));
     }
-    let manifest = quoted(&format!("{shell}/Cargo.toml"));
+    let manifest = quoted(format!("{shell}/Cargo.toml"));
     let program = |directory: &str| format!("{directory}/target/debug/{name}");
     Ok(Project {
         pieces,
@@ -235,7 +235,7 @@ fn python(name: &Name, shown: &Shown) -> Project {
     let needs = include_str!("../../../../../examples/plugins/python/requirements.txt");
     let readme = filled(include_str!("new/python/README.md.in"), name, workspace);
     let piece = |path, text| Piece { path, text };
-    let inner = |path: &str| quoted(&format!("{shell}/{path}"));
+    let inner = |path: &str| quoted(format!("{shell}/{path}"));
     Project {
         pieces: vec![
             piece("plugin.py", example.replace("tools.python", &name.id())),

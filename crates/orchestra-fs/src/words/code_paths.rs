@@ -70,8 +70,40 @@ const LIBRARY_LISTS: [&str; 7] = [
 /// Variables with a list of directories whose files are all copied or loaded.
 const WHOLE_LISTS: [&str; 2] = ["DYLD_FRAMEWORK_PATH", "GIT_TEMPLATE_DIR"];
 
-/// Variables with a directory from which many programs read settings and code, and to which they write.
-const HOMES: [&str; 4] = ["HOME", "PYTHONPYCACHEPREFIX", "XDG_CONFIG_HOME", "ZDOTDIR"];
+/// Variables with directories from which programs load settings, modules and plugins that nothing names.
+const HOMES: [&str; 28] = [
+    "CARGO_HOME",
+    "DOCKER_CONFIG",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GIO_EXTRA_MODULES",
+    "GST_PLUGIN_PATH",
+    "HOME",
+    "IPYTHONDIR",
+    "JULIA_DEPOT_PATH",
+    "JULIA_LOAD_PATH",
+    "JUPYTER_CONFIG_DIR",
+    "JUPYTER_PATH",
+    "LUA_CPATH",
+    "LUA_PATH",
+    "MISE_CONFIG_DIR",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PERLLIB",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONUSERBASE",
+    "QT_PLUGIN_PATH",
+    "RUBYLIB",
+    "TCLLIBPATH",
+    "XDG_CONFIG_DIRS",
+    "XDG_CONFIG_HOME",
+    "ZDOTDIR",
+];
+
+/// Variables with the startup file of a shell, which the shell expands.
+const STARTUP_FILES: [&str; 2] = ["BASH_ENV", "ENV"];
 
 /// Files of a directory that a command line runs without naming them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,7 +118,8 @@ pub enum Loads {
     Libraries,
     /// All files below the directory.
     All,
-    /// Startup files of shells and other programs in the directory. Programs may load further files from it.
+    /// Startup files of shells and other programs in the directory. Programs may load further files from it, such as
+    /// modules.
     Home,
 }
 
@@ -110,8 +143,8 @@ impl Loads {
 pub struct CodePaths {
     /// The paths. Of a pattern such as `lib/*` it is the directory.
     pub paths: BTreeSet<(Loads, String)>,
-    /// True if paths are missing: there are too many, a file contains further arguments (`java @file`), or a program
-    /// searches for the files that it runs.
+    /// True if paths are missing: there are too many, a file contains further arguments (`java @file`), a program
+    /// searches for the files that it runs, or a shell expands the name of its startup file.
     pub is_unclear: bool,
 }
 
@@ -141,7 +174,7 @@ impl CodePaths {
                 Self::of(["erl", value])
             }
             name if name.contains("JAVA") || name.ends_with("_OPTS") => Self::of(["java", value]),
-            _ => Self::default(),
+            _ => found,
         }
     }
 
@@ -230,6 +263,8 @@ impl CodePaths {
 
     /// Adds the directories of a variable that names directories; `false` if it does not.
     fn directories(&mut self, name: &str, value: &str) -> bool {
+        let is_expanded = value.contains(['$', '`', '~']);
+        self.is_unclear |= is_expanded && STARTUP_FILES.contains(&name);
         let loads = match name {
             "CLASSPATH" | "ERL_LIBS" => {
                 self.list(value);
@@ -241,7 +276,8 @@ impl CodePaths {
             name if HOMES.contains(&name) => Loads::Home,
             _ => return false,
         };
-        for path in value.split(':').filter(|_| !value.is_empty()) {
+        let is_between = |char: char| char == ':' || char == ';' && loads == Loads::Home;
+        for path in value.split(is_between).filter(|_| !value.is_empty()) {
             // An empty path is the working directory.
             self.put(loads, if path.is_empty() { "." } else { path });
         }
@@ -361,6 +397,10 @@ mod tests {
             ),
             ("env HOME=a sh -l", &[(Home, "a")]),
             (
+                "env LUA_PATH=a/?.lua;b x",
+                &[(Home, "a/?.lua"), (Home, "b")],
+            ),
+            (
                 "env LD_LIBRARY_PATH=a: x",
                 &[(Libraries, "."), (Libraries, "a")],
             ),
@@ -380,6 +420,12 @@ mod tests {
         ] {
             assert!(CodePaths::of(["sh", "-c", line]).is_unclear, "{line}");
         }
+        for value in ["$PWD/x.sh", "`pwd`/x.sh", "~/x.sh"] {
+            assert!(CodePaths::of_variable("BASH_ENV", value).is_unclear);
+            assert!(CodePaths::of(["env", &*format!("ENV={value}"), "sh"]).is_unclear);
+            assert!(!CodePaths::of_variable("A", value).is_unclear);
+        }
+        assert!(!CodePaths::of_variable("BASH_ENV", "x.sh").is_unclear);
         let value = CodePaths::of_variable("GIT_EXEC_PATH", "a");
         assert_eq!(value.paths, BTreeSet::from([(Programs, "a".to_owned())]));
     }

@@ -156,7 +156,7 @@ impl Search<'_> {
     }
 
     /// Returns the path below the workspace, where it is in it.
-    fn inside(&self, path: &Path) -> Option<PathBuf> {
+    pub(super) fn inside(&self, path: &Path) -> Option<PathBuf> {
         let path = normal(path);
         let tops = [self.workspace, self.tree.top()];
         let below = tops.iter().find_map(|top| path.strip_prefix(top).ok());

@@ -183,6 +183,57 @@ fn startup_files_of_a_home_in_the_workspace_are_covered_and_unclear() {
 }
 
 #[test]
+fn variable_that_may_load_code_covers_its_files_or_is_unclear() {
+    let workspace = Workspace::new();
+    for path in ["x.txt", "x.db", "lib/y", "memory/z"] {
+        workspace.write(path, "x");
+    }
+    let covered = |name: &str, value: &str| {
+        workspace.covered(&json!({"command": "server", "env": {name: value}}))
+    };
+    for (name, value, file) in [
+        ("MAKEFILES", "x.txt", "x.txt"),
+        ("AWS_CONFIG_FILE", "./x.txt", "x.txt"),
+        ("SBT_OPTS", "-javaagent:x.db", "x.db"),
+        ("GUNICORN_CMD_ARGS", "-c x.txt", "x.txt"),
+    ] {
+        let covered = covered(name, value);
+        assert_eq!(covered.files().count(), 1, "{name}");
+        assert!(
+            covered.files().any(|(path, _)| path == Path::new(file)),
+            "{name}"
+        );
+        assert!(!covered.is_unclear(), "{name}");
+    }
+    for (name, value) in [
+        ("BASH_ENV", "$PWD/x.sh"),
+        ("PYTHONPATH", "lib"),
+        ("PYTHONPATH", "/usr:absent"),
+        ("PYTHONUSERBASE", "lib"),
+        ("PYTHONHOME", "lib"),
+        ("ODBCSYSINI", "lib"),
+        ("PLUGINS", "lib"),
+        ("ROOT", "${workspaceFolder}"),
+        ("EXTRA", "./x.txt"),
+    ] {
+        assert!(covered(name, value).is_unclear(), "{name}");
+    }
+    for (name, value) in [
+        ("PATH", "lib"),
+        ("LD_LIBRARY_PATH", "lib"),
+        ("JAVA_OPTS", "-cp lib"),
+        ("MEMORY_FILE_PATH", "memory/z"),
+        ("DATA_DIR", "lib"),
+        ("DB_PATH", "x.db"),
+        ("API", "https://example.com/a?lib"),
+        ("PYTHONPATH", "/usr/lib"),
+        ("MODE", "fast"),
+    ] {
+        assert!(!covered(name, value).is_unclear(), "{name}");
+    }
+}
+
+#[test]
 fn file_below_a_directory_of_cdpath_is_covered() {
     let server = json!({"command": "bash", "args": ["-c", "cd y && ./x"], "env": {"CDPATH": "d"}});
     check_asks(&server, &[("d/y/z", "")], "d/y/x");

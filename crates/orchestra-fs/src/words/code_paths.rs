@@ -102,6 +102,18 @@ const HOMES: [&str; 28] = [
     "ZDOTDIR",
 ];
 
+/// Directories of tasks of mise, as seen from its directory. All files in them are tasks.
+const MISE_TASKS: [&str; 5] = [
+    ".config/mise/tasks",
+    ".mise-tasks",
+    ".mise/tasks",
+    "mise-tasks",
+    "mise/tasks",
+];
+
+/// Option of the loader of programs with a list of directories of native libraries.
+const LIBRARY_OPTION: &str = "--library-path";
+
 /// Variables with the startup file of a shell, which the shell expands.
 const STARTUP_FILES: [&str; 2] = ["BASH_ENV", "ENV"];
 
@@ -144,7 +156,7 @@ pub struct CodePaths {
     /// The paths. Of a pattern such as `lib/*` it is the directory.
     pub paths: BTreeSet<(Loads, String)>,
     /// True if paths are missing: there are too many, a file contains further arguments (`java @file`), a program
-    /// searches for the files that it runs, or a shell expands the name of its startup file.
+    /// searches for the files that it runs (`java Main.java`), or a shell expands the name of its startup file.
     pub is_unclear: bool,
 }
 
@@ -185,7 +197,12 @@ impl CodePaths {
         // Paths of `find`, and the number of those whose files are all run.
         let (mut searched, mut run) = (None::<Vec<&str>>, None::<usize>);
         let mut testers = [false; TESTERS.len()];
+        let mut previous = "";
         for token in tokens {
+            if std::mem::replace(&mut previous, token) == LIBRARY_OPTION {
+                self.directories("LD_LIBRARY_PATH", token);
+                continue;
+            }
             if let Some((variable, value)) = token.split_once('=')
                 && self.directories(variable, value)
             {
@@ -242,7 +259,7 @@ impl CodePaths {
             } else if is_package && !token.starts_with('-') {
                 self.package(token);
                 is_package = false;
-            } else if is_java && token.starts_with('@') {
+            } else if is_java && (token.starts_with('@') || token.ends_with(".java")) {
                 self.is_unclear = true;
             } else if name.starts_with("java") || JAVA.contains(&name) {
                 (is_java, is_erlang) = (true, false);
@@ -254,6 +271,10 @@ impl CodePaths {
                 searched = Some(Vec::new());
             } else if name == "gradle" || name == "gradlew" {
                 self.put(Loads::All, "buildSrc/src");
+            } else if name == "mise" {
+                MISE_TASKS
+                    .iter()
+                    .for_each(|path| self.put(Loads::All, path));
             } else if name == "xargs" || name == "parallel" {
                 self.is_unclear = true;
             }
@@ -368,6 +389,7 @@ mod tests {
             assert!(!found.is_unclear, "{words:?}");
         }
         assert!(CodePaths::of(["java", "@options", "x"]).is_unclear);
+        assert!(CodePaths::of(["java", "Main.java"]).is_unclear);
         let value = CodePaths::of_variable("CLASSPATH", "lib/*:out");
         assert_eq!(value.paths, set(&["lib/", "out"]));
         let value = CodePaths::of_variable("ERL_FLAGS", "-pa ebin");
@@ -394,6 +416,20 @@ mod tests {
             (
                 "env PATH=bin:/usr/bin x",
                 &[(Programs, "bin"), (Programs, "/usr/bin")],
+            ),
+            (
+                "ld.so --library-path a:b /bin/cat",
+                &[(Libraries, "a"), (Libraries, "b")],
+            ),
+            (
+                "mise run x",
+                &[
+                    (All, ".config/mise/tasks"),
+                    (All, ".mise-tasks"),
+                    (All, ".mise/tasks"),
+                    (All, "mise-tasks"),
+                    (All, "mise/tasks"),
+                ],
             ),
             ("env HOME=a sh -l", &[(Home, "a")]),
             (
@@ -422,7 +458,7 @@ mod tests {
         }
         for value in ["$PWD/x.sh", "`pwd`/x.sh", "~/x.sh"] {
             assert!(CodePaths::of_variable("BASH_ENV", value).is_unclear);
-            assert!(CodePaths::of(["env", &*format!("ENV={value}"), "sh"]).is_unclear);
+            assert!(CodePaths::of(["env", format!("ENV={value}").as_str(), "sh"]).is_unclear);
             assert!(!CodePaths::of_variable("A", value).is_unclear);
         }
         assert!(!CodePaths::of_variable("BASH_ENV", "x.sh").is_unclear);

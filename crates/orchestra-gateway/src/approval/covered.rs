@@ -17,15 +17,15 @@ use std::{
 
 pub use orchestra_fs::Content;
 use orchestra_fs::{
-    Code, CodePaths, Entry, Loads, Tree, Unlisted, build_files, is_project, is_unclear, parts,
-    shell_words, spellings,
+    Code, CodePaths, Entry, Loads, Tree, Unlisted, build_file_rules, build_files, is_unclear,
+    parts, shell_words, spellings,
 };
 
 use crate::{
     config::{Auth, Sandbox, ServerConfig, Template, Transport, names_code, names_data},
     expand::{Scope, variables_of},
 };
-use members::{Packages, has_program};
+use members::Packages;
 
 /// Maximum number of words of a server that is approved, their parts included.
 const MAX_WORDS: usize = 512;
@@ -647,7 +647,7 @@ impl Search<'_> {
         let directories = starts.iter().flat_map(|start| start.ancestors());
         let directories: BTreeSet<&Path> = directories.collect();
         let names = build_files(program, words);
-        let has_projects = has_program(words, &["dotnet", "msbuild"]);
+        let rules = build_file_rules(words);
         for directory in directories {
             for name in &names {
                 match self.tree.find(directory, Path::new(name)) {
@@ -656,8 +656,8 @@ impl Search<'_> {
                     Some(Entry::Directory(_)) | None => {}
                 }
             }
-            if has_projects {
-                self.all_of(directory, is_project)?;
+            if !rules.is_empty() {
+                self.all_of(directory, |name| rules.iter().any(|rule| rule(name)))?;
             }
             if self.tree.is_exhausted() {
                 return Err(Gap::Paths);

@@ -6,7 +6,7 @@ mod spellings;
 
 use std::{collections::BTreeSet, iter};
 
-pub use build_files::{build_files, is_project, known_build_files};
+pub use build_files::{build_file_rules, build_files, known_build_files};
 pub use code_paths::{CodePaths, Loads};
 pub(crate) use spellings::lexical;
 pub use spellings::spellings;
@@ -31,7 +31,7 @@ const ENDS: [&str; 28] = [
 ];
 
 /// Files that a program starts with when it is given their directory.
-pub(crate) const MAIN_FILES: [&str; 18] = [
+pub(crate) const MAIN_FILES: [&str; 20] = [
     "index.js",
     "index.mjs",
     "index.cjs",
@@ -44,6 +44,8 @@ pub(crate) const MAIN_FILES: [&str; 18] = [
     "index.tsx",
     "index.php",
     "php.ini",
+    "php-cgi.ini",
+    "php-cli.ini",
     "__init__.py",
     "__main__.py",
     "sitecustomize.py",
@@ -69,6 +71,11 @@ const LINES: [(&[&str], char, &str); 4] = [
     ),
     (&["env"], 'S', "--split-string"),
     (&["flock", "runuser", "script", "su"], 'c', "--command"),
+];
+
+/// Programs that copy, move or link directories, whose files then have other paths.
+const COPIERS: [&str; 9] = [
+    "cp", "cpio", "ln", "mount", "mv", "pax", "rsync", "scp", "tar",
 ];
 
 /// Characters that end a word of a shell line.
@@ -220,6 +227,12 @@ pub(crate) fn files(part: &str) -> Vec<String> {
         let module = part.replace("::", "/");
         files.extend([".pm", ".pmc"].map(|end| format!("{module}{end}")));
     }
+    if let Some(module) = part.strip_prefix(':') {
+        // The debugger of Perl: `-d:Module`, also with options.
+        let module = module.split('=').next().unwrap_or(module);
+        let module = module.trim_start_matches('-').replace("::", "/");
+        files.extend([".pm", ".pmc"].map(|end| format!("Devel/{module}{end}")));
+    }
     if !part.contains('/') {
         // Each package of a module of Python is loaded on the way to it.
         let mut module = String::new();
@@ -242,10 +255,13 @@ pub(crate) fn files(part: &str) -> Vec<String> {
 }
 
 /// Returns whether a command line runs a line of a shell that does not tell its files by its text: a word of it that
-/// looks like a path has variables, patterns, commands or quotes in it.
+/// looks like a path has variables, patterns, commands or quotes in it, or it copies, moves or links files.
 #[must_use]
 pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
-    let is_unclear_line = |line: &str| line.split(is_boundary).any(is_unclear_word);
+    let is_unclear_line = |line: &str| {
+        let is_unclear = line.split(is_boundary).any(is_unclear_word);
+        is_unclear || line.split([';', '|', '&', '(', ')', '\n']).any(copies)
+    };
     shell_lines(words).into_iter().any(is_unclear_line)
 }
 
@@ -304,6 +320,17 @@ fn is_long(word: &str, option: &str) -> bool {
 /// Characters that end a word of a shell line, quotes aside.
 fn is_boundary(char: char) -> bool {
     char.is_whitespace() || ";|&()<>".contains(char)
+}
+
+/// Returns whether a command of a shell line copies, moves or links files.
+fn copies(command: &str) -> bool {
+    let words = command.split_whitespace();
+    let names = words.map(|word| word.replace(['\'', '"', '\\'], ""));
+    names.enumerate().any(|(place, word)| {
+        let name = word.rsplit('/').next().unwrap_or(&word);
+        // Package managers have a command of this name.
+        COPIERS.contains(&name) || place == 0 && name == "install"
+    })
 }
 
 fn is_unclear_word(word: &str) -> bool {
@@ -407,6 +434,18 @@ mod tests {
     }
 
     #[test]
+    fn debugger_module_of_perl_is_a_file() {
+        for (option, file) in [
+            ("-d:Foo", "Devel/Foo.pm"),
+            ("-dt:Foo::Bar=x", "Devel/Foo/Bar.pm"),
+        ] {
+            let parts = parts(option).words;
+            let mut files = parts.iter().flat_map(|part| files(part));
+            assert!(files.any(|one| one == file), "{option}");
+        }
+    }
+
+    #[test]
     fn files_of_a_long_module_are_bounded() {
         let files = files(&"a.".repeat(6_000));
         let bytes: usize = files.iter().map(String::len).sum();
@@ -440,6 +479,10 @@ mod tests {
             &["env", "-Snode ./$X.js"],
             &["/usr/bin/env", "--split-string=node ./$X.js"],
             &["su", "me", "-c", "./*.sh"],
+            &["sh", "-c", "ln -sfn sub l; sh l/x.sh"],
+            &["sh", "-c", "cd a && exec /bin/c''p -r sub l"],
+            &["sh", "-c", "tar c sub | tar x -C l"],
+            &["sh", "-c", "install -D sub/x l/x"],
         ] {
             assert!(is_unclear(words.iter().copied()), "{words:?}");
         }
@@ -450,6 +493,8 @@ mod tests {
             &["sh", "-c", "exit"],
             &["npx", "-y", "./$X"],
             &["npx", "-c", "node ./server.js"],
+            &["sh", "-c", "npm install && node server.js"],
+            &["ln", "-s", "sub", "l"],
             &["env", "A=./$X", "node", "server.js"],
         ] {
             assert!(!is_unclear(words.iter().copied()), "{words:?}");

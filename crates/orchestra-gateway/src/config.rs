@@ -43,6 +43,7 @@ pub(crate) use file::is_absent;
 pub use file::{Contents, File, FileKind, Written};
 pub use limits::{Budget, Limits, ProcessLimits, Sandbox};
 pub use loading::loads_code;
+pub(crate) use loading::{names_code, names_data};
 pub use name::{NameError, ServerName};
 pub use named::NamedFile;
 pub use oauth::{ClientProof, Enterprise, Grant, OAuth, OAuthClient, Secret, SecretSource};

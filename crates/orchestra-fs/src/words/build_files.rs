@@ -5,6 +5,9 @@ use std::{collections::BTreeSet, path::Path};
 /// Programs with the names of their files.
 type Tool = (&'static [&'static str], &'static [&'static str]);
 
+/// Rule for names of files.
+type Rule = fn(&Path) -> bool;
+
 const NODE: &[&str] = &[
     "package.json",
     "package-lock.json",
@@ -22,6 +25,8 @@ const NODE: &[&str] = &[
     "deno.json",
     "deno.jsonc",
     "deno.lock",
+    ".pnp.cjs",
+    ".pnp.loader.mjs",
     "ecosystem.config.cjs",
     "ecosystem.config.js",
 ];
@@ -39,6 +44,18 @@ const PYTHON: &[&str] = &[
     "setup.cfg",
     "noxfile.py",
     "tox.ini",
+    ".pdm-python",
+    "hatch.toml",
+    "pdm.toml",
+    "poetry.toml",
+];
+
+/// Files by which version managers choose the program that runs under the name of a program of `PATH`.
+const VERSIONS: &[&str] = &[
+    ".node-version",
+    ".python-version",
+    ".ruby-version",
+    ".tool-versions",
 ];
 
 const RUST: &[&str] = &[
@@ -146,7 +163,20 @@ const COMMON: &[Tool] = &[
     (&["clj", "clojure"], &["deps.edn"]),
     (&["dart", "flutter"], &["pubspec.yaml", "pubspec.lock"]),
     (&["zig"], &["build.zig", "build.zig.zon"]),
-    (&["mise"], &["mise.toml", ".mise.toml", ".tool-versions"]),
+    (
+        &["mise"],
+        &[
+            "mise.toml",
+            ".mise.toml",
+            ".mise/config.local.toml",
+            ".mise/config.toml",
+            ".config/mise.toml",
+            ".config/mise/config.local.toml",
+            ".config/mise/config.toml",
+            "mise/config.local.toml",
+            "mise/config.toml",
+        ],
+    ),
     (&["direnv"], &[".envrc"]),
 ];
 
@@ -237,9 +267,113 @@ const NAMED: &[Tool] = &[
     (&["lein"], &["project.clj", "profiles.clj"]),
     (
         &["stack", "cabal"],
-        &["stack.yaml", "cabal.project", "Setup.hs"],
+        &[
+            "stack.yaml",
+            "cabal.project",
+            "cabal.project.freeze",
+            "cabal.project.local",
+            "Setup.hs",
+        ],
+    ),
+    (
+        &["cabal", "ghc", "ghci", "runghc", "runhaskell", "stack"],
+        &[".ghci"],
     ),
     (&["dune"], &["dune-project", "dune", "dune-workspace"]),
+    (&["php-cgi"], &["php.ini", "php-cgi.ini", ".user.ini"]),
+    (
+        &["dotnet", "msbuild"],
+        &[
+            "Properties/launchSettings.json",
+            ".config/dotnet-tools.json",
+        ],
+    ),
+    (
+        &["compose", "docker-compose", "pipenv", "podman-compose"],
+        &[".env"],
+    ),
+    (
+        &["foreman", "heroku", "hivemind", "honcho", "overmind"],
+        &[
+            "Procfile",
+            "Procfile.dev",
+            ".env",
+            ".foreman",
+            ".overmind.env",
+        ],
+    ),
+    (&["gunicorn"], &["gunicorn.conf.py"]),
+    (&["flask"], &["app.py", "wsgi.py", ".env", ".flaskenv"]),
+    (
+        &["fastapi"],
+        &[
+            "api.py",
+            "app.py",
+            "main.py",
+            "app/api.py",
+            "app/app.py",
+            "app/main.py",
+        ],
+    ),
+    (&["celery"], &["celeryconfig.py"]),
+    (
+        &["falcon", "puma", "rackup", "thin", "unicorn"],
+        &[
+            "config.ru",
+            "config/puma.rb",
+            "config/unicorn.rb",
+            "falcon.rb",
+        ],
+    ),
+    (
+        &["ts-node", "ts-node-dev", "ts-node-esm", "tsc", "tsx"],
+        &["tsconfig.json"],
+    ),
+    (
+        &["vite", "vite-node", "vitest"],
+        &[
+            "vite.config.cjs",
+            "vite.config.cts",
+            "vite.config.js",
+            "vite.config.mjs",
+            "vite.config.mts",
+            "vite.config.ts",
+            "vitest.config.cjs",
+            "vitest.config.cts",
+            "vitest.config.js",
+            "vitest.config.mjs",
+            "vitest.config.mts",
+            "vitest.config.ts",
+        ],
+    ),
+    (
+        &["babel", "babel-node"],
+        &[
+            ".babelrc",
+            ".babelrc.cjs",
+            ".babelrc.js",
+            ".babelrc.json",
+            ".babelrc.mjs",
+            "babel.config.cjs",
+            "babel.config.js",
+            "babel.config.json",
+            "babel.config.mjs",
+        ],
+    ),
+    (&["nodemon"], &["nodemon.json"]),
+    (&["bb"], &["bb.edn"]),
+    (
+        &["ansible", "ansible-playbook", "ansible-pull"],
+        &["ansible.cfg"],
+    ),
+];
+
+/// Programs with rules for the names of their files.
+const RULES: [(&[&str], Rule); 4] = [
+    (&["dotnet", "msbuild"], is_project),
+    (&["just"], is_justfile),
+    (&["mise"], is_mise_file),
+    (&["nim", "nimble"], is_nim_file),
 ];
 
 /// Programs that take from the files of their language which code they run.
@@ -253,10 +387,13 @@ const LANGUAGES: &[Tool] = &[
 ];
 
 /// Files that belong to projects of .NET, beside those with one of [`PROJECT_ENDS`].
-const PROJECT_FILES: [&str; 5] = [
+const PROJECT_FILES: [&str; 8] = [
     "Directory.Build.props",
+    "Directory.Build.rsp",
     "Directory.Build.targets",
     "Directory.Packages.props",
+    "MSBuild.rsp",
+    "dotnet-tools.json",
     "global.json",
     "nuget.config",
 ];
@@ -264,16 +401,54 @@ const PROJECT_FILES: [&str; 5] = [
 /// Ends of the names of projects of .NET.
 const PROJECT_ENDS: [&str; 5] = ["csproj", "fsproj", "sln", "slnx", "vbproj"];
 
-/// Returns whether a file belongs to projects of .NET, by its name.
+/// Ends of the names of files beside a program of .NET that decide what it loads.
+const RUNTIME_ENDS: [&str; 3] = [
+    ".deps.json",
+    ".runtimeconfig.dev.json",
+    ".runtimeconfig.json",
+];
+
+/// Returns the rules for the names of files that the programs among the words of a command line read in a directory.
 #[must_use]
-pub fn is_project(name: &Path) -> bool {
+pub fn build_file_rules(words: &[&str]) -> Vec<Rule> {
+    let rules = RULES.iter();
+    let rules = rules.filter(|(programs, _)| has_program(words, programs));
+    rules.map(|(_, rule)| *rule).collect()
+}
+
+/// Returns whether a file belongs to projects of .NET, by its name.
+fn is_project(name: &Path) -> bool {
     let has_end = name
         .extension()
         .is_some_and(|end| PROJECT_ENDS.iter().any(|one| end.eq_ignore_ascii_case(one)));
+    let is_of_runtime = has_one_of(name, &[""], &RUNTIME_ENDS);
     has_end
+        || is_of_runtime
         || PROJECT_FILES
             .iter()
             .any(|one| name.as_os_str().eq_ignore_ascii_case(one))
+}
+
+/// Returns whether `just` reads a file, by its name in any case.
+fn is_justfile(name: &Path) -> bool {
+    let mut names = ["justfile", ".justfile"].into_iter();
+    names.any(|one| name.as_os_str().eq_ignore_ascii_case(one))
+}
+
+/// Returns whether `mise` reads a file, by its name: also the settings of an environment, and local ones.
+fn is_mise_file(name: &Path) -> bool {
+    has_one_of(name, &["mise.", ".mise."], &[".toml"])
+}
+
+/// Returns whether Nim reads a file, by its name.
+fn is_nim_file(name: &Path) -> bool {
+    has_one_of(name, &[""], &[".nims", ".nimble", "nim.cfg"])
+}
+
+/// Returns whether a name begins and ends with one of some texts.
+fn has_one_of(name: &Path, starts: &[&str], ends: &[&str]) -> bool {
+    let name = name.as_os_str().to_string_lossy();
+    starts.iter().any(|start| name.starts_with(start)) && ends.iter().any(|end| name.ends_with(end))
 }
 
 /// Names of the files that the programs among the words of a command line read to find what they run. Those of an unknown
@@ -288,11 +463,16 @@ pub fn known_build_files(words: &[&str]) -> BTreeSet<&'static str> {
     if starts && has_program(words, &["npm", "pnpm", "yarn"]) {
         names.insert("server.js");
     }
+    // With `-d`, Perl starts its debugger.
+    let debugs = |word: &&str| word.starts_with('-') && word.contains('d');
+    if words.iter().any(debugs) && has_program(words, &["perl"]) {
+        names.insert(".perldb");
+    }
     names
 }
 
 /// Names of the files that belong to a program, the first of the words of a command line: those of its language where it
-/// is known, else all, and those of the build tools among the words.
+/// is known, else all, those of the build tools among the words, and those of version managers.
 #[must_use]
 pub fn build_files(program: &str, words: &[&str]) -> BTreeSet<&'static str> {
     let name = program.rsplit('/').next().unwrap_or(program);
@@ -305,6 +485,7 @@ pub fn build_files(program: &str, words: &[&str]) -> BTreeSet<&'static str> {
         _ => &[NODE, PYTHON, RUST, GO],
     };
     let mut names = known_build_files(words);
+    names.extend(VERSIONS);
     names.extend(lists.iter().copied().flatten());
     if lists.len() > 1 {
         names.extend(COMMON.iter().flat_map(|(_, files)| *files));

@@ -70,8 +70,52 @@ const LIBRARY_LISTS: [&str; 7] = [
 /// Variables with a list of directories whose files are all copied or loaded.
 const WHOLE_LISTS: [&str; 2] = ["DYLD_FRAMEWORK_PATH", "GIT_TEMPLATE_DIR"];
 
-/// Variables with a directory from which many programs read settings and code, and to which they write.
-const HOMES: [&str; 4] = ["HOME", "PYTHONPYCACHEPREFIX", "XDG_CONFIG_HOME", "ZDOTDIR"];
+/// Variables with directories from which programs load settings, modules and plugins that nothing names.
+const HOMES: [&str; 28] = [
+    "CARGO_HOME",
+    "DOCKER_CONFIG",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GIO_EXTRA_MODULES",
+    "GST_PLUGIN_PATH",
+    "HOME",
+    "IPYTHONDIR",
+    "JULIA_DEPOT_PATH",
+    "JULIA_LOAD_PATH",
+    "JUPYTER_CONFIG_DIR",
+    "JUPYTER_PATH",
+    "LUA_CPATH",
+    "LUA_PATH",
+    "MISE_CONFIG_DIR",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PERLLIB",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONUSERBASE",
+    "QT_PLUGIN_PATH",
+    "RUBYLIB",
+    "TCLLIBPATH",
+    "XDG_CONFIG_DIRS",
+    "XDG_CONFIG_HOME",
+    "ZDOTDIR",
+];
+
+/// Directories of tasks of mise, as seen from its directory. All files in them are tasks.
+const MISE_TASKS: [&str; 5] = [
+    ".config/mise/tasks",
+    ".mise-tasks",
+    ".mise/tasks",
+    "mise-tasks",
+    "mise/tasks",
+];
+
+/// Option of the loader of programs with a list of directories of native libraries.
+const LIBRARY_OPTION: &str = "--library-path";
+
+/// Variables with the startup file of a shell, which the shell expands.
+const STARTUP_FILES: [&str; 2] = ["BASH_ENV", "ENV"];
 
 /// Files of a directory that a command line runs without naming them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,7 +130,8 @@ pub enum Loads {
     Libraries,
     /// All files below the directory.
     All,
-    /// Startup files of shells and other programs in the directory. Programs may load further files from it.
+    /// Startup files of shells and other programs in the directory. Programs may load further files from it, such as
+    /// modules.
     Home,
 }
 
@@ -110,8 +155,8 @@ impl Loads {
 pub struct CodePaths {
     /// The paths. Of a pattern such as `lib/*` it is the directory.
     pub paths: BTreeSet<(Loads, String)>,
-    /// True if paths are missing: there are too many, a file contains further arguments (`java @file`), or a program
-    /// searches for the files that it runs.
+    /// True if paths are missing: there are too many, a file contains further arguments (`java @file`), a program
+    /// searches for the files that it runs (`java Main.java`), or a shell expands the name of its startup file.
     pub is_unclear: bool,
 }
 
@@ -141,7 +186,7 @@ impl CodePaths {
                 Self::of(["erl", value])
             }
             name if name.contains("JAVA") || name.ends_with("_OPTS") => Self::of(["java", value]),
-            _ => Self::default(),
+            _ => found,
         }
     }
 
@@ -152,7 +197,12 @@ impl CodePaths {
         // Paths of `find`, and the number of those whose files are all run.
         let (mut searched, mut run) = (None::<Vec<&str>>, None::<usize>);
         let mut testers = [false; TESTERS.len()];
+        let mut previous = "";
         for token in tokens {
+            if std::mem::replace(&mut previous, token) == LIBRARY_OPTION {
+                self.directories("LD_LIBRARY_PATH", token);
+                continue;
+            }
             if let Some((variable, value)) = token.split_once('=')
                 && self.directories(variable, value)
             {
@@ -209,7 +259,7 @@ impl CodePaths {
             } else if is_package && !token.starts_with('-') {
                 self.package(token);
                 is_package = false;
-            } else if is_java && token.starts_with('@') {
+            } else if is_java && (token.starts_with('@') || token.ends_with(".java")) {
                 self.is_unclear = true;
             } else if name.starts_with("java") || JAVA.contains(&name) {
                 (is_java, is_erlang) = (true, false);
@@ -221,6 +271,10 @@ impl CodePaths {
                 searched = Some(Vec::new());
             } else if name == "gradle" || name == "gradlew" {
                 self.put(Loads::All, "buildSrc/src");
+            } else if name == "mise" {
+                MISE_TASKS
+                    .iter()
+                    .for_each(|path| self.put(Loads::All, path));
             } else if name == "xargs" || name == "parallel" {
                 self.is_unclear = true;
             }
@@ -230,6 +284,8 @@ impl CodePaths {
 
     /// Adds the directories of a variable that names directories; `false` if it does not.
     fn directories(&mut self, name: &str, value: &str) -> bool {
+        let is_expanded = value.contains(['$', '`', '~']);
+        self.is_unclear |= is_expanded && STARTUP_FILES.contains(&name);
         let loads = match name {
             "CLASSPATH" | "ERL_LIBS" => {
                 self.list(value);
@@ -241,7 +297,8 @@ impl CodePaths {
             name if HOMES.contains(&name) => Loads::Home,
             _ => return false,
         };
-        for path in value.split(':').filter(|_| !value.is_empty()) {
+        let is_between = |char: char| char == ':' || char == ';' && loads == Loads::Home;
+        for path in value.split(is_between).filter(|_| !value.is_empty()) {
             // An empty path is the working directory.
             self.put(loads, if path.is_empty() { "." } else { path });
         }
@@ -332,6 +389,7 @@ mod tests {
             assert!(!found.is_unclear, "{words:?}");
         }
         assert!(CodePaths::of(["java", "@options", "x"]).is_unclear);
+        assert!(CodePaths::of(["java", "Main.java"]).is_unclear);
         let value = CodePaths::of_variable("CLASSPATH", "lib/*:out");
         assert_eq!(value.paths, set(&["lib/", "out"]));
         let value = CodePaths::of_variable("ERL_FLAGS", "-pa ebin");
@@ -359,7 +417,25 @@ mod tests {
                 "env PATH=bin:/usr/bin x",
                 &[(Programs, "bin"), (Programs, "/usr/bin")],
             ),
+            (
+                "ld.so --library-path a:b /bin/cat",
+                &[(Libraries, "a"), (Libraries, "b")],
+            ),
+            (
+                "mise run x",
+                &[
+                    (All, ".config/mise/tasks"),
+                    (All, ".mise-tasks"),
+                    (All, ".mise/tasks"),
+                    (All, "mise-tasks"),
+                    (All, "mise/tasks"),
+                ],
+            ),
             ("env HOME=a sh -l", &[(Home, "a")]),
+            (
+                "env LUA_PATH=a/?.lua;b x",
+                &[(Home, "a/?.lua"), (Home, "b")],
+            ),
             (
                 "env LD_LIBRARY_PATH=a: x",
                 &[(Libraries, "."), (Libraries, "a")],
@@ -380,6 +456,12 @@ mod tests {
         ] {
             assert!(CodePaths::of(["sh", "-c", line]).is_unclear, "{line}");
         }
+        for value in ["$PWD/x.sh", "`pwd`/x.sh", "~/x.sh"] {
+            assert!(CodePaths::of_variable("BASH_ENV", value).is_unclear);
+            assert!(CodePaths::of(["env", format!("ENV={value}").as_str(), "sh"]).is_unclear);
+            assert!(!CodePaths::of_variable("A", value).is_unclear);
+        }
+        assert!(!CodePaths::of_variable("BASH_ENV", "x.sh").is_unclear);
         let value = CodePaths::of_variable("GIT_EXEC_PATH", "a");
         assert_eq!(value.paths, BTreeSet::from([(Programs, "a".to_owned())]));
     }

@@ -17,15 +17,15 @@ use std::{
 
 pub use orchestra_fs::Content;
 use orchestra_fs::{
-    Code, CodePaths, Entry, Loads, Tree, Unlisted, build_files, is_project, is_unclear, parts,
-    shell_words, spellings,
+    Code, CodePaths, Entry, Loads, Tree, Unlisted, build_file_rules, build_files, is_unclear,
+    parts, shell_words, spellings,
 };
 
 use crate::{
-    config::{Auth, Sandbox, ServerConfig, Template, Transport, loads_code},
+    config::{Auth, Sandbox, ServerConfig, Template, Transport, names_code, names_data},
     expand::{Scope, variables_of},
 };
-use members::{Packages, has_program};
+use members::Packages;
 
 /// Maximum number of words of a server that is approved, their parts included.
 const MAX_WORDS: usize = 512;
@@ -233,20 +233,24 @@ impl Covered {
     }
 
     /// Returns whether the server may run files that are not covered: its line of a shell does not tell them by its
-    /// text, a manifest cannot be read, or a directory has too many files of code.
+    /// text, a variable names a directory, a manifest cannot be read, or a directory has too many files of code.
     #[must_use]
     pub const fn is_unclear(&self) -> bool {
         self.is_unclear
     }
 }
 
-/// Use of a file by a server.
+/// Use of a file or directory by a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// It is loaded, or named by the command line: it is covered whatever it looks like.
+    /// The definition names it outside of variables: a file is covered with any name.
+    Word,
+    /// A variable of settings or code names it: so is such a file, and a directory may have code.
     Loaded,
-    /// It is the value of a variable.
+    /// Another variable names it: a file is covered unless it is data, and both may be code.
     Value,
+    /// A variable of data or a URL names it: a file is covered unless it is data.
+    Data,
 }
 
 struct Search<'s> {
@@ -320,7 +324,7 @@ impl Search<'_> {
         let mut line = Vec::new();
         for text in iter::once(program).chain(arguments) {
             let word = expand(text);
-            self.word(&word, Use::Loaded)?;
+            self.word(&word, Use::Word)?;
             line.push(word);
         }
         let mut variables = Vec::new();
@@ -383,9 +387,11 @@ impl Search<'_> {
     }
 
     fn variable(&mut self, name: &str, value: &str) -> Result<(), Gap> {
-        let used = match loads_code(name) {
-            true => Use::Loaded,
-            false => Use::Value,
+        let is_url = value.starts_with("http://") || value.starts_with("https://");
+        let used = match () {
+            () if names_code(name) => Use::Loaded,
+            () if names_data(name) || is_url => Use::Data,
+            () => Use::Value,
         };
         self.word(value, used)
     }
@@ -458,6 +464,9 @@ impl Search<'_> {
         for (loads, path) in &found.paths {
             self.note_code(*loads, path);
             for base in self.bases.clone() {
+                // Files that appear in such a directory later are not noticed.
+                let is_inside = self.inside(&base.join(path)).is_some();
+                self.covered.is_unclear |= *loads == Loads::Home && is_inside;
                 let below = self.tree.code_directory(*loads, &base, Path::new(path));
                 let Some(below) = below else {
                     continue;
@@ -510,7 +519,7 @@ impl Search<'_> {
     /// Covers the file at a path.
     fn named(&mut self, path: &Path) -> Result<(), Gap> {
         match self.tree.find(Path::new(""), path) {
-            Some(entry) => self.entry(entry, Use::Loaded),
+            Some(entry) => self.entry(entry, Use::Word),
             None => Ok(()),
         }
     }
@@ -518,7 +527,8 @@ impl Search<'_> {
     fn entry(&mut self, entry: Entry, used: Use) -> Result<(), Gap> {
         match entry {
             Entry::File(below) => {
-                if used == Use::Value && self.is_data(&below) {
+                if matches!(used, Use::Value | Use::Data) && self.is_data(&below) {
+                    self.covered.is_unclear |= used == Use::Value;
                     return Ok(());
                 }
                 self.starts.insert(parent(&below));
@@ -526,7 +536,12 @@ impl Search<'_> {
                 self.cover(below)
             }
             Entry::Closed(below, why) => self.insert(below, why),
-            Entry::Directory(_) => Ok(()),
+            Entry::Directory(below) => {
+                let is_code = |(_, known): &(Loads, PathBuf)| *known == below;
+                let may_run = matches!(used, Use::Loaded | Use::Value);
+                self.covered.is_unclear |= may_run && !self.code.iter().any(is_code);
+                Ok(())
+            }
         }
     }
 
@@ -632,7 +647,7 @@ impl Search<'_> {
         let directories = starts.iter().flat_map(|start| start.ancestors());
         let directories: BTreeSet<&Path> = directories.collect();
         let names = build_files(program, words);
-        let has_projects = has_program(words, &["dotnet", "msbuild"]);
+        let rules = build_file_rules(words);
         for directory in directories {
             for name in &names {
                 match self.tree.find(directory, Path::new(name)) {
@@ -641,8 +656,8 @@ impl Search<'_> {
                     Some(Entry::Directory(_)) | None => {}
                 }
             }
-            if has_projects {
-                self.all_of(directory, is_project)?;
+            if !rules.is_empty() {
+                self.all_of(directory, |name| rules.iter().any(|rule| rule(name)))?;
             }
             if self.tree.is_exhausted() {
                 return Err(Gap::Paths);

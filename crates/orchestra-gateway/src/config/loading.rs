@@ -119,9 +119,85 @@ pub fn loads_code(name: &str) -> bool {
     is_listed || is_setting || STARTS.iter().any(starts) || ENDS.iter().any(ends)
 }
 
+/// Names of variables with files that a program reads as its settings or its code. The files may have any ending.
+const FILES: [&str; 9] = [
+    "COMPOSER",
+    "COMPOSE_FILE",
+    "FLASK_APP",
+    "MAKEFILES",
+    "MIX_EXS",
+    "NIX_USER_CONF_FILES",
+    "ODBCINI",
+    "PUPPETEER_EXECUTABLE_PATH",
+    "VIMINIT",
+];
+
+/// Ends of the names of such variables: of settings, and of further arguments.
+const FILE_ENDS: [&str; 8] = [
+    "ARGS",
+    "CONF",
+    "CONFIG",
+    "CONFIG_FILE",
+    "CONFIG_PATH",
+    "FLAGS",
+    "OPTIONS",
+    "OPTS",
+];
+
+/// Words in the names of variables with data, which no program runs.
+const DATA: [&str; 16] = [
+    "DATA",
+    "DATABASE",
+    "DB",
+    "DEBUG",
+    "LANG",
+    "LEVEL",
+    "LOG",
+    "LOGS",
+    "MEMORY",
+    "OUTPUT",
+    "SQLITE",
+    "STORAGE",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+    "WORKSPACE",
+];
+
+/// Returns whether a variable of the environment may name settings or code of a program, in any case. Such a file is no
+/// data, and a directory may have further code in it.
+pub(crate) fn names_code(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let is_named =
+        FILES.contains(&upper.as_str()) || FILE_ENDS.iter().any(|end| upper.ends_with(end));
+    is_named || loads_code(name)
+}
+
+/// Returns whether a variable of the environment names data, by its name.
+pub(crate) fn names_data(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let has_word = upper.split('_').any(|word| DATA.contains(&word));
+    // Programs also look for modules in directories of data of the system.
+    has_word && !upper.starts_with("XDG_") && !names_code(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_of_settings_and_of_data_are_distinguished() {
+        for name in ["MAKEFILES", "KUBECONFIG", "aws_config_file", "SBT_OPTS"] {
+            assert!(names_code(name) && !names_data(name), "{name}");
+        }
+        for name in ["DATA_DIR", "memory_file_path", "DB", "LOG_LEVEL"] {
+            assert!(names_data(name) && !names_code(name), "{name}");
+        }
+        for name in ["ROOT", "XDG_DATA_HOME", "UV_PROJECT", "LDB", ""] {
+            assert!(!names_data(name) && !names_code(name), "{name}");
+        }
+        assert!(!names_data("DATA_OPTS") && names_code("DATA_OPTS"));
+    }
 
     #[test]
     fn variables_of_loaders_and_interpreters_load_code() {

@@ -7,9 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orchestra_fs::{Entry, Loads, command_words, known_build_files};
+use orchestra_fs::{Entry, Loads, build_file_rules, command_words, known_build_files};
 
-use super::{Search, has_program};
+use super::{Search, members::has_program};
 use crate::{config::loads_code, expand::normal};
 
 /// Options and commands with a directory in which a program works.
@@ -117,7 +117,7 @@ impl Search<'_> {
         let names = known_build_files(&tools);
         let parents = names.iter().filter_map(|name| Path::new(name).parent());
         let mut parents: BTreeSet<&Path> = parents.collect();
-        if has_program(&tools, &["dotnet", "msbuild"]) {
+        if !build_file_rules(&tools).is_empty() {
             parents.insert(Path::new(""));
         }
         for directory in above(&all) {
@@ -156,7 +156,7 @@ impl Search<'_> {
     }
 
     /// Returns the path below the workspace, where it is in it.
-    fn inside(&self, path: &Path) -> Option<PathBuf> {
+    pub(super) fn inside(&self, path: &Path) -> Option<PathBuf> {
         let path = normal(path);
         let tops = [self.workspace, self.tree.top()];
         let below = tops.iter().find_map(|top| path.strip_prefix(top).ok());

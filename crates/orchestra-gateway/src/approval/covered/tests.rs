@@ -222,7 +222,12 @@ fn data_that_a_variable_names_is_not_covered_and_programs_are() {
 #[test]
 fn shell_line_with_a_variable_in_a_path_is_unclear() {
     let workspace = Workspace::new();
-    for (line, is_unclear) in [("exec ./$X.sh", true), ("exec ./x.sh", false)] {
+    for (line, is_unclear) in [
+        ("exec ./$X.sh", true),
+        ("ln -sfn sub l; sh l/x.sh", true),
+        ("cp -r sub l; sh l/x.sh", true),
+        ("exec ./x.sh", false),
+    ] {
         let server = json!({"command": "sh", "args": ["-c", line]});
         assert_eq!(
             workspace.covered(&server).is_unclear(),

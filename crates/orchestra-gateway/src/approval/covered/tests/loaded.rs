@@ -183,6 +183,57 @@ fn startup_files_of_a_home_in_the_workspace_are_covered_and_unclear() {
 }
 
 #[test]
+fn variable_that_may_load_code_covers_its_files_or_is_unclear() {
+    let workspace = Workspace::new();
+    for path in ["x.txt", "x.db", "lib/y", "memory/z"] {
+        workspace.write(path, "x");
+    }
+    let covered = |name: &str, value: &str| {
+        workspace.covered(&json!({"command": "server", "env": {name: value}}))
+    };
+    for (name, value, file) in [
+        ("MAKEFILES", "x.txt", "x.txt"),
+        ("AWS_CONFIG_FILE", "./x.txt", "x.txt"),
+        ("SBT_OPTS", "-javaagent:x.db", "x.db"),
+        ("GUNICORN_CMD_ARGS", "-c x.txt", "x.txt"),
+    ] {
+        let covered = covered(name, value);
+        assert_eq!(covered.files().count(), 1, "{name}");
+        assert!(
+            covered.files().any(|(path, _)| path == Path::new(file)),
+            "{name}"
+        );
+        assert!(!covered.is_unclear(), "{name}");
+    }
+    for (name, value) in [
+        ("BASH_ENV", "$PWD/x.sh"),
+        ("PYTHONPATH", "lib"),
+        ("PYTHONPATH", "/usr:absent"),
+        ("PYTHONUSERBASE", "lib"),
+        ("PYTHONHOME", "lib"),
+        ("ODBCSYSINI", "lib"),
+        ("PLUGINS", "lib"),
+        ("ROOT", "${workspaceFolder}"),
+        ("EXTRA", "./x.txt"),
+    ] {
+        assert!(covered(name, value).is_unclear(), "{name}");
+    }
+    for (name, value) in [
+        ("PATH", "lib"),
+        ("LD_LIBRARY_PATH", "lib"),
+        ("JAVA_OPTS", "-cp lib"),
+        ("MEMORY_FILE_PATH", "memory/z"),
+        ("DATA_DIR", "lib"),
+        ("DB_PATH", "x.db"),
+        ("API", "https://example.com/a?lib"),
+        ("PYTHONPATH", "/usr/lib"),
+        ("MODE", "fast"),
+    ] {
+        assert!(!covered(name, value).is_unclear(), "{name}");
+    }
+}
+
+#[test]
 fn file_below_a_directory_of_cdpath_is_covered() {
     let server = json!({"command": "bash", "args": ["-c", "cd y && ./x"], "env": {"CDPATH": "d"}});
     check_asks(&server, &[("d/y/z", "")], "d/y/x");
@@ -207,6 +258,34 @@ fn files_of_build_tools_are_covered_for_these_tools() {
         ("bundle exec x", "gems.rb"),
         ("gradle run", "buildSrc/build.gradle.kts"),
         ("gradle run", "buildSrc/src/main/kotlin/x.kt"),
+        ("perl -d x.pl", ".perldb"),
+        ("perl -Ilib -d:Foo x.pl", "lib/Devel/Foo.pm"),
+        ("ld.so --library-path lib /bin/cat", "lib/libc.so.6"),
+        ("php -c conf x.php", "conf/php-cli.ini"),
+        ("dotnet run", "Properties/launchSettings.json"),
+        ("dotnet run", "Directory.Build.rsp"),
+        ("dotnet tool run x", ".config/dotnet-tools.json"),
+        ("dotnet app.dll", "app.runtimeconfig.json"),
+        ("just serve", "JustFile"),
+        ("mise exec -- x", "mise.local.toml"),
+        ("mise run x", "mise-tasks/x"),
+        ("server", ".tool-versions"),
+        ("uv run x", ".python-version"),
+        ("pdm run x", ".pdm-python"),
+        ("pipenv run x", ".env"),
+        ("gunicorn server:app", "gunicorn.conf.py"),
+        ("flask run", "app.py"),
+        ("npx ts-node x.ts", "tsconfig.json"),
+        ("npx vite-node x.ts", "vite.config.ts"),
+        ("yarn node x.js", ".pnp.cjs"),
+        ("nim r x.nim", "config.nims"),
+        ("runghc x.hs", ".ghci"),
+        ("cabal run", "cabal.project.local"),
+        ("bb serve", "bb.edn"),
+        ("docker compose run x", ".env"),
+        ("ansible-playbook x.yml", "ansible.cfg"),
+        ("foreman start", "Procfile"),
+        ("rackup", "config.ru"),
     ] {
         check_asks(
             &line(words),

@@ -115,14 +115,16 @@ impl ClientError {
     /// The same error without the secrets in its texts.
     pub(super) fn masked(self, masker: &Masker) -> Self {
         let text = |text: String| masked_text(&text, masker);
+        // It is short, and its end matters most.
+        let tail = |tail: String| masker.text(&tail).into_owned();
         let last = |last: Arc<Self>| Arc::new((*last).clone().masked(masker));
         match self {
             Self::SlowStart { after, stderr_tail } => Self::SlowStart {
                 after,
-                stderr_tail: text(stderr_tail),
+                stderr_tail: tail(stderr_tail),
             },
             Self::Crashed(crash) => Self::Crashed(Arc::new(Crash {
-                stderr_tail: text(crash.stderr_tail.clone()),
+                stderr_tail: tail(crash.stderr_tail.clone()),
                 ..(*crash).clone()
             })),
             Self::InvalidMessage { what } => Self::InvalidMessage { what: text(what) },

@@ -345,11 +345,11 @@ fn covered(member: Member<'_>) -> Option<Member<'_>> {
     Some(Member { value, ..member })
 }
 
-fn hash_of(members: impl Iterator<Item = Member<'_>>) -> String {
+fn hash_of<'a>(members: impl Iterator<Item = Member<'a>>) -> String {
     canonical::hash(&object(members))
 }
 
-fn object(members: impl Iterator<Item = Member<'_>>) -> RawJson {
+fn object<'a>(members: impl Iterator<Item = Member<'a>>) -> RawJson {
     let mut rope = Rope::new();
     let mut separator = b'{';
     for member in members {

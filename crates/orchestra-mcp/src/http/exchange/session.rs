@@ -163,8 +163,8 @@ pub(in crate::http) async fn get(
         Ok(session) => session,
         Err(refused) => return *refused,
     };
-    if !Accepts::of(&headers).stream {
-        let text = "the Accept header must list text/event-stream";
+    if !Accepts::of(&headers).only_stream {
+        let text = "the Accept header must allow text/event-stream";
         return refuse(StatusCode::NOT_ACCEPTABLE, text);
     }
     let share = match app.shares.take(caller, &headers) {

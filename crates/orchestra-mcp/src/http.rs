@@ -3,7 +3,7 @@
 //! | route | does |
 //! |---|---|
 //! | `POST /mcp` | one message: a stateless request (2026-07-28), or one of a session that `initialize` begins (2025-03-26 to 2025-11-25), or a batch of a session (2025-03-26); answered in JSON, or as events when there is more to say than the answer |
-//! | `GET /mcp` | the session's own stream of events, or the rest of one that broke off (`Last-Event-ID`), which whoever reads it reads no longer |
+//! | `GET /mcp` | the session's own stream of events, or the rest of one that broke off (`Last-Event-ID`); an earlier connection with the same stream ends |
 //! | `DELETE /mcp` | ends the session |
 //! | `/mcp/` | the same as `/mcp` |
 //! | `GET /sse`, `POST /messages` | the same for clients of 2024-11-05 |

@@ -173,6 +173,7 @@ async fn a_path_with_a_slash_and_headers_of_any_form_are_understood() {
         ),
         ("POST /mcp", json, "", &marked, 200),
         ("POST /rpc", json, "", &marked, 200),
+        ("POST /rpc/", json, "", &plain, 200),
     ] {
         let mut headers = vec![("Content-Type", kind)];
         if !accept.is_empty() {

@@ -323,7 +323,14 @@ impl App {
         body: Body,
     ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response> {
         let read = self.intake.read(headers, body).await;
-        read.map_err(|error| refuse(error.status(), &error.to_string()))
+        read.map_err(|error| {
+            let mut response = refuse(error.status(), &error.to_string());
+            if let Some(codings) = error.accepted_codings() {
+                let headers = response.headers_mut();
+                headers.insert(header::ACCEPT_ENCODING, codings);
+            }
+            response
+        })
     }
 }
 

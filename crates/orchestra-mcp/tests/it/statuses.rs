@@ -247,6 +247,8 @@ async fn a_compressed_body_is_refused_with_how_to_send_it() {
         let reply = site.send("POST /rpc", &headers, &body).await;
         assert_eq!(reply.status, status, "{coding}");
         if status == 415 {
+            let accepted = reply.header("accept-encoding");
+            assert_eq!(accepted.as_deref(), Some("identity"), "{coding}");
             let message = reply.json().await["error"]["message"].to_string();
             assert!(message.contains("Content-Encoding"), "{message}");
         }

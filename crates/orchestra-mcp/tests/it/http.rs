@@ -416,8 +416,8 @@ async fn newest_connection_with_the_stream_of_a_session_gets_its_messages() {
     second.event().await.expect("the priming event");
     assert!(first.event().await.is_none(), "its stream ends");
     site.shared.notices.send(update()).await.unwrap();
-    let told = second.message().await;
-    assert_eq!(told["method"], "notifications/resources/updated");
+    let message = second.message().await;
+    assert_eq!(message["method"], "notifications/resources/updated");
     // The server does not notice at once that a client has closed a connection.
     let mut own = second;
     for _ in 0..20 {
@@ -427,8 +427,8 @@ async fn newest_connection_with_the_stream_of_a_session_gets_its_messages() {
     }
     own.event().await.expect("the priming event");
     site.shared.notices.send(update()).await.unwrap();
-    let told = own.message().await;
-    assert_eq!(told["method"], "notifications/resources/updated");
+    let message = own.message().await;
+    assert_eq!(message["method"], "notifications/resources/updated");
 }
 
 #[tokio::test(flavor = "multi_thread")]

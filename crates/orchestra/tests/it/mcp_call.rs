@@ -618,7 +618,7 @@ fn call_of_a_tool_that_only_reads_is_repeated_after_a_crash_whichever_command_ma
     }
 }
 
-/// A server whose first list fails, as the file that it is told does not exist yet.
+/// A server that creates the file of its first argument, and fails the list before that.
 const LISTS_LATE: &str = r#"while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
   case "$line" in

@@ -126,6 +126,23 @@ async fn what_fails_for_a_while_is_answered_where_it_may_run_twice() {
 }
 
 #[tokio::test]
+async fn server_that_refuses_the_notification_after_the_greeting_is_called_all_the_same() {
+    for status in [400, 405, 500, 501] {
+        let server = Scripted::new(move |seen| async move {
+            match seen.rpc() {
+                "notifications/initialized" => empty(status),
+                "tools/call" => json_of(200, &seen.result(&json!({"is": "called"}))),
+                _ => greeting(&seen),
+            }
+        })
+        .await;
+        let client = client_of(&server);
+        let result = result(&client, tool("t")).await;
+        assert_eq!(result["is"], "called", "{status}");
+    }
+}
+
+#[tokio::test]
 async fn list_that_fails_for_a_moment_is_fetched_again() {
     let refusals: [fn(&Seen) -> Response; 5] = [
         |_| empty(502),

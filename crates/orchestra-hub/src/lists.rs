@@ -90,10 +90,10 @@ impl Inner {
     }
 
     /// Which programs may offer something of a kind and do not, because they are not as they should
-    /// be; `None` when there are none, or one of them is still starting: the list changes then.
+    /// be; `None` when there are none. `None` as well if one of them is still starting, or its first list is
+    /// fetched again: the list changes then.
     fn missing(&self, kind: ListKind) -> Option<String> {
-        let is_late =
-            |peer: &PeerReport| !peer.is_known && peer.unlisted.is_empty() && peer.status.is_late();
+        let is_late = |peer: &PeerReport| !peer.is_known && peer.status.is_late();
         if self.silent(is_late).is_some() {
             return None;
         }

@@ -3,11 +3,11 @@
 //! | route | does |
 //! |---|---|
 //! | `POST /mcp` | one message: a stateless request (2026-07-28), or one of a session that `initialize` begins (2025-03-26 to 2025-11-25), or a batch of a session (2025-03-26); answered in JSON, or as events when there is more to say than the answer |
-//! | `GET /mcp` | the session's own stream of events, or the rest of one that broke off (`Last-Event-ID`), which whoever reads it reads no longer |
+//! | `GET /mcp` | the session's own stream of events, or the rest of one that broke off (`Last-Event-ID`); an earlier connection with the same stream ends |
 //! | `DELETE /mcp` | ends the session |
-//! | `/mcp/` | the same as `/mcp` |
 //! | `GET /sse`, `POST /messages` | the same for clients of 2024-11-05 |
 //! | `POST /rpc` | one message, answered in JSON; 202 when nothing is to be answered |
+//! | `/mcp/`, `/sse/`, `/messages/`, `/rpc/` | the same as without the slash |
 //! | `GET /.well-known/oauth-protected-resource`, and with the path of the resource behind it | where OAuth is asked for: who gives out tokens |
 //!
 //! An [`Access`] guards all of them. By default it admits requests over connections of the user who
@@ -35,7 +35,7 @@ use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
 use orchestra_wire::{Era, ErrorCode, RawJson, Revision, RpcError, shown};
 use serde_json::json;
@@ -219,11 +219,9 @@ impl HttpFace {
             .head(async move || not_allowed(eras))
             .delete(exchange::delete)
             .fallback(async move || not_allowed(eras));
-        Router::new()
-            .route(MCP_PATH, mcp.clone())
-            // Programs that join a base and a path leave a slash at the end.
-            .route(&format!("{MCP_PATH}/"), mcp)
-            .route(RPC_PATH, post(rpc).fallback(async || only("POST")))
+        let rpc = post(rpc).fallback(async || only("POST"));
+        let routes = both(Router::new(), MCP_PATH, mcp);
+        both(routes, RPC_PATH, rpc)
             .with_state(Arc::clone(&self.app))
             .merge(self.pair_below(""))
     }
@@ -234,10 +232,8 @@ impl HttpFace {
             .head(async || only("GET"))
             .fallback(async || only("GET"));
         let messages = post(old::message).fallback(async || only("POST"));
-        Router::new()
-            .route(&format!("{path}{SSE_PATH}"), sse)
-            .route(&format!("{path}{MESSAGES_PATH}"), messages)
-            .with_state(Arc::clone(&self.app))
+        let routes = both(Router::new(), &format!("{path}{SSE_PATH}"), sse);
+        both(routes, &format!("{path}{MESSAGES_PATH}"), messages).with_state(Arc::clone(&self.app))
     }
 
     /// Takes bodies in, within the bounds of the face.
@@ -292,6 +288,12 @@ pub fn router(server: &Server, options: HttpOptions) -> Router {
     access.guard(routes).merge(access.metadata_routes())
 }
 
+/// Adds a route, with and without a slash at its end: programs that join a base and a path leave one.
+fn both(routes: Router<Arc<App>>, path: &str, methods: MethodRouter<Arc<App>>) -> Router<Arc<App>> {
+    let routes = routes.route(path, methods.clone());
+    routes.route(&format!("{path}/"), methods)
+}
+
 /// `POST /rpc`.
 async fn rpc(State(app): State<Arc<App>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
@@ -321,7 +323,14 @@ impl App {
         body: Body,
     ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response> {
         let read = self.intake.read(headers, body).await;
-        read.map_err(|error| refuse(error.status(), &error.to_string()))
+        read.map_err(|error| {
+            let mut response = refuse(error.status(), &error.to_string());
+            if let Some(codings) = error.accepted_codings() {
+                let headers = response.headers_mut();
+                headers.insert(header::ACCEPT_ENCODING, codings);
+            }
+            response
+        })
     }
 }
 

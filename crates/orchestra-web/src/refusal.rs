@@ -153,6 +153,8 @@ pub(crate) struct Refusal {
     text: String,
     /// The time after which the same may be asked again, if that is known.
     wait: Option<Duration>,
+    /// The content codings that a body may have, if its coding is the reason.
+    codings: Option<HeaderValue>,
 }
 
 impl Refusal {
@@ -161,7 +163,12 @@ impl Refusal {
             Reason::Busy => Some(Duration::from_secs(1)),
             _ => None,
         };
-        Self { reason, text, wait }
+        Self {
+            reason,
+            text,
+            wait,
+            codings: None,
+        }
     }
 
     /// The same, with the time after which it may be asked again.
@@ -187,7 +194,10 @@ impl From<BodyError> for Refusal {
             BodyError::Busy => Reason::Busy,
             BodyError::TooSlow => Reason::Slow,
         };
-        Self::new(reason, error.to_string())
+        Self {
+            codings: error.accepted_codings(),
+            ..Self::new(reason, error.to_string())
+        }
     }
 }
 
@@ -231,6 +241,10 @@ impl IntoResponse for Refusal {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             let headers = response.headers_mut();
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(codings) = self.codings {
+            let headers = response.headers_mut();
+            headers.insert(header::ACCEPT_ENCODING, codings);
         }
         response
     }

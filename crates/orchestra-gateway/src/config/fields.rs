@@ -306,11 +306,14 @@ impl<'a> Fields<'a> {
         found.map(|(_, value)| *value)
     }
 
-    /// A list of texts; one text alone stands for a list of it.
+    /// A list of texts; one text alone stands for a list of it, and an empty object for an empty list.
     pub(super) fn texts(&mut self, names: &[&'static str]) -> Option<Vec<String>> {
         let member = self.take(names)?;
         if let Some(text) = member.node.text() {
             return Some(vec![text.to_owned()]);
+        }
+        if member.node.members().is_some_and(<[Member]>::is_empty) {
+            return Some(Vec::new());
         }
         let Value::List(items) = &member.node.value else {
             let kind = member.node.value.kind();
@@ -340,7 +343,7 @@ impl<'a> Fields<'a> {
     /// Names with texts, in their order. Numbers and yes and no are taken as they were written.
     pub(super) fn pairs(&mut self, names: &[&'static str]) -> Option<Vec<(String, String)>> {
         let member = self.take(names)?;
-        let Some(members) = member.node.members() else {
+        let Some(members) = member.node.entries() else {
             let kind = member.node.value.kind();
             self.wrong(member, format!("must be an object of texts, not {kind}"));
             return None;

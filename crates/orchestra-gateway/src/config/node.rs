@@ -50,6 +50,14 @@ impl Node {
         }
     }
 
+    /// The members of a map, none for an empty list: PHP writes an empty map as `[]`.
+    pub(crate) fn entries(&self) -> Option<&[Member]> {
+        match &self.value {
+            Value::List(items) if items.is_empty() => Some(&[]),
+            _ => self.members(),
+        }
+    }
+
     /// The last member of a name, as JSON parsers have it.
     pub(crate) fn member(&self, key: &str) -> Option<&Member> {
         let mut members = self.members()?.iter().rev();

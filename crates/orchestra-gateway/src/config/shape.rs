@@ -165,7 +165,7 @@ fn told_unknown(
 }
 
 fn servers<'a>(member: &'a Member, path: &Path, report: &Report) -> Vec<Named<'a>> {
-    let Some(members) = member.node.members() else {
+    let Some(members) = member.node.entries() else {
         if member.node.value != Value::Null {
             let message = format!(
                 "must be an object of servers, not {}",

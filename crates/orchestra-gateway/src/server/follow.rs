@@ -21,8 +21,15 @@ use crate::{
 /// asked all the time.
 const REST: Duration = Duration::from_millis(200);
 
-/// After a look that failed, until the next.
-const AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// Time between a failed look and the next: the first, which doubles, and the longest.
+const AFTER_FAILURE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
+/// Time in which the tools of a server that was never seen are listed again after a failure: as long as
+/// a list of a client waits.
+const FIRST_LIST: Duration = Duration::from_secs(2);
+
+/// The same in a program that ends with its call, which has a time limit of its own.
+const ONLY_LIST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How often approvals of others, and the quota of the day, are looked after.
 const CHORES: Duration = Duration::from_secs(2);
@@ -71,6 +78,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
     chores.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut stale, mut not_before) = (Stale::default(), Instant::now());
     let mut fetching: Option<Fetching> = None;
+    let mut after_failure = AFTER_FAILURE.0;
     let rate = Rate::new(NOTICES.0, Some(NOTICES.1));
     let (mut dropped, mut missed) = (0, 0);
     let mut standing = Standing::new(server.name());
@@ -95,8 +103,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                 fetching = None;
                 let (Looked::Known(_, _, failed) | Looked::Others(_, failed)) = &looked;
                 let failed = *failed;
-                let pause = if failed.is_empty() { REST } else { AFTER_FAILURE };
-                not_before = Instant::now() + pause;
+                not_before = Instant::now() + pause_after(failed, &mut after_failure);
                 stale.join(failed);
                 let goes_on = match looked {
                     Looked::Known(known, of_clients, _) => {
@@ -149,6 +156,16 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
             }
         }
     }
+}
+
+/// Returns the time until the next look. After failures in a row it grows.
+fn pause_after(failed: Stale, after_failure: &mut Duration) -> Duration {
+    if failed.is_empty() {
+        *after_failure = AFTER_FAILURE.0;
+        return REST;
+    }
+    let longer = (*after_failure * 2).min(AFTER_FAILURE.1);
+    std::mem::replace(after_failure, longer)
 }
 
 /// Whether what the server offers will not be known soon.
@@ -227,7 +244,14 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
         .unwrap_or_default();
     let mut failed = Stale::default();
     for kind in stale.kinds() {
-        match server.client.list(kind).await {
+        let fetched = match kind {
+            ListKind::Tools if before.is_none() => {
+                let within = if server.once { ONLY_LIST } else { FIRST_LIST };
+                server.client.list_within(kind, within).await
+            }
+            _ => server.client.list(kind).await,
+        };
+        match fetched {
             Ok(items) if kind == ListKind::Tools => lists.tools = definitions::once_each(items),
             Ok(items) => *lists.of_mut(kind) = items,
             Err(error) => {

@@ -435,6 +435,26 @@ fn one_bad_server_stops_no_other_and_is_told_with_its_place() {
     assert_eq!(contents.diagnostics[0].severity, Severity::Warning);
 }
 
+/// PHP writes an empty object as `[]`.
+#[test]
+fn empty_list_and_empty_object_are_read_as_each_other() {
+    let servers = sound(
+        "mcp.json",
+        r#"{"mcpServers": {
+          "program": {"command": "x", "args": {}, "env": []},
+          "site": {"url": "https://a.example/mcp", "headers": []}
+        }}"#,
+    );
+    let program = stdio(&servers[0]);
+    assert!(program.args.is_empty() && program.env.is_empty());
+    assert!(http(&servers[1]).headers.is_empty());
+    assert!(sound("mcp.json", r#"{"mcpServers": []}"#).is_empty());
+    // A list with entries has no names.
+    let text = r#"{"mcpServers": {"program": {"command": "x", "env": ["A=1"]}}}"#;
+    let contents = file("mcp.json").understand(text);
+    assert!(contents.servers[0].config.is_err());
+}
+
 /// Each with the field, the file and the line.
 #[test]
 fn what_is_out_of_its_bounds_is_told_with_its_place() {

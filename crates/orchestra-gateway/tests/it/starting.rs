@@ -306,6 +306,41 @@ async fn list_of_late_servers_alone_is_empty_and_changes() {
     assert_eq!(bench.tools().await, ["late__get"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn first_list_of_tools_that_fails_is_fetched_again_while_clients_wait() {
+    let server = Played::new(vec![tool("get")]);
+    server.is_mute.store(true, Ordering::SeqCst);
+    let bench = Bench::new(&[("s", &server)]);
+    let begun = Instant::now();
+    bench.gateway.apply(vec![config("s")]);
+    until(|| server.failed_lists.load(Ordering::SeqCst) > 0).await;
+    server.is_mute.store(false, Ordering::SeqCst);
+    assert_eq!(bench.tools().await, ["s__get"]);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(!text(bench.call("s__get", json!({})).await).1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_of_a_server_that_cannot_list_its_tools_is_empty_and_changes() {
+    let server = Played::new(vec![tool("get")]);
+    server.is_mute.store(true, Ordering::SeqCst);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    assert_eq!(bench.tools().await, Vec::<String>::new());
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    let listed = bench.ask(list_of_tools(), Cx::default()).await.unwrap();
+    let Outcome::List { items, .. } = listed else {
+        panic!("{listed:?}")
+    };
+    assert!(items.is_empty(), "{items:?}");
+    let recovered = Instant::now();
+    server.is_mute.store(false, Ordering::SeqCst);
+    tools_changed(&mut notices).await;
+    assert!(recovered.elapsed() < Duration::from_secs(2));
+    assert_eq!(bench.tools().await, ["s__get"]);
+}
+
 /// More of them would keep each other from the processors until none is ready.
 #[tokio::test(start_paused = true)]
 async fn servers_start_some_at_once_and_none_waits_for_one_that_hangs() {

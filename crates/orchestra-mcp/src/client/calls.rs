@@ -19,8 +19,8 @@ use tokio::{
 };
 
 use super::{
-    ClientConfig, ClientError, ClientStats, ClientStatus, Connector, Reply, ServerCall,
-    ServerFacts, TransportMetadata, TransportType,
+    Backoff, ClientConfig, ClientError, ClientStats, ClientStatus, Connector, Growth, Reply,
+    ServerCall, ServerFacts, TransportMetadata, TransportType,
     breaker::Breaker,
     events::{ClientEvents, Events},
     lists,
@@ -29,11 +29,19 @@ use super::{
     session::{Session, spawn},
     watching::Watching,
 };
-use attempt::{Turn, again, tell_status};
+use attempt::{Turn, again, list_again, tell_status};
 use lane::{Beside, Lane, Listed};
 
 /// How long a call may take whose caller sets no deadline.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Pauses before a list is fetched again that failed and may succeed a moment later.
+const LIST_PAUSES: Backoff = Backoff {
+    first: Duration::from_millis(100),
+    growth: Growth::Exponential(2.0),
+    cap: Duration::from_secs(1),
+    jitter: 0.2,
+};
 
 /// Lists of roots whose lists of the server are retained. Clients beyond them see what is listed without
 /// roots, until they make a call.
@@ -209,6 +217,41 @@ impl Client {
             lists::add(&mut items, others, kind);
         }
         Ok(items)
+    }
+
+    /// As [`list`](Self::list), and fetched again for at most `within` after an error that may pass. Pauses
+    /// grow, and are never shorter than the `Retry-After` of the server.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list), of the last attempt.
+    pub async fn list_within(
+        &self,
+        kind: ListKind,
+        within: Duration,
+    ) -> Result<Vec<RawJson>, ClientError> {
+        let until = Instant::now() + within;
+        let mut attempt = 0;
+        loop {
+            let error = match self.list(kind).await {
+                Ok(items) => return Ok(items),
+                Err(error) => error,
+            };
+            let Some(least) = list_again(&error) else {
+                return Err(error);
+            };
+            let pause = LIST_PAUSES.next(attempt).max(least);
+            if Instant::now() + pause >= until {
+                return Err(error);
+            }
+            attempt += 1;
+            // The first failure is common while a server loads its tools.
+            if attempt == 2 {
+                let server = &self.0.lane.shared.config.name;
+                let error = error.explain();
+                tracing::warn!(%server, ?kind, error, "cannot fetch a list of the server; trying again");
+            }
+            sleep(pause).await;
+        }
     }
 
     /// A list of the first connection. Where that has the roots of a client, the list is as it was before,

@@ -47,10 +47,14 @@ pub(super) async fn greet(session: &Arc<Session>, first: Era) -> Result<ServerFa
         revision: facts.revision,
     });
     if facts.revision.era() == Era::Session {
-        session
-            .link
-            .notify("notifications/initialized", None)
-            .await?;
+        let answered = session.link.notify("notifications/initialized", None).await;
+        match answered {
+            Err(error) if is_needless(&error) => {
+                let (server, error) = (&session.config.name, error.explain());
+                tracing::info!(%server, error, "the server refused notifications/initialized; continuing");
+            }
+            answered => answered?,
+        }
     }
     // What a server asks in the first call would be lost if nobody listened yet.
     listening.await;
@@ -87,6 +91,18 @@ async fn probe(session: &Arc<Session>) -> Result<Probed, ClientError> {
 /// A status that says nothing but that the request was not understood.
 pub(super) fn refuses(failure: &HttpFailure) -> bool {
     matches!(failure.status, 400..=499) && !matches!(failure.status, 401 | 403 | 407 | 429)
+}
+
+/// Returns whether a server that refuses `notifications/initialized` so can be called all the same: it has
+/// answered the greeting, still knows the session, and asks for no sign-in and no pause.
+fn is_needless(error: &ClientError) -> bool {
+    match error {
+        ClientError::Http(failure) => {
+            let is_refusal = refuses(failure) || matches!(failure.status, 500 | 501);
+            is_refusal && !error.is_session_gone() && !error.is_session_denied()
+        }
+        _ => false,
+    }
 }
 
 /// Greets in the session era while the answer to the earlier question may still come: whichever

@@ -42,38 +42,64 @@ pub(super) use session::{delete, get};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Accepts {
     json: bool,
+    /// A stream as the answer to a message.
     stream: bool,
+    /// A stream where nothing else can be sent.
+    only_stream: bool,
+}
+
+/// The most specific kind of media range that names a media type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Range {
+    Exact,
+    Group,
+    Any,
 }
 
 impl Accepts {
     fn of(headers: &HeaderMap) -> Self {
-        let mut accepts = Self {
-            json: false,
-            stream: false,
-        };
-        let mut any = false;
+        let mut ranges = Vec::new();
         for value in headers.get_all(header::ACCEPT) {
             let text = value.to_str().unwrap_or_default().to_ascii_lowercase();
             for range in text.split(',').filter(|range| !range.trim().is_empty()) {
-                any = true;
                 let mut parts = range.split(';').map(str::trim);
                 let essence = parts.next().unwrap_or_default();
                 let quality = parts.find_map(|part| part.strip_prefix("q="));
                 let quality = quality.and_then(|quality| quality.trim().parse::<f32>().ok());
-                if quality == Some(0.0) {
-                    continue;
-                }
-                match essence {
-                    "application/json" | "application/*" => accepts.json = true,
-                    "text/event-stream" | "text/*" => accepts.stream = true,
-                    // Who takes anything does not expect a stream.
-                    "*/*" => accepts.json = true,
-                    _ => {}
-                }
+                ranges.push((essence.to_owned(), quality != Some(0.0)));
             }
         }
-        accepts.json |= !any;
-        accepts
+        // A request without the header takes anything.
+        if ranges.is_empty() {
+            ranges.push(("*/*".to_owned(), true));
+        }
+        let json = Range::of(&ranges, ["application/json", "application/*"]).is_some();
+        let stream = Range::of(&ranges, ["text/event-stream", "text/*"]);
+        Self {
+            json,
+            // A client that takes anything does not expect a stream.
+            stream: stream.is_some_and(|range| range != Range::Any || !json),
+            only_stream: stream.is_some(),
+        }
+    }
+}
+
+impl Range {
+    /// Returns the range that decides about a media type, if the type is accepted. The most specific range
+    /// takes precedence (RFC 9110, section 12.5.1).
+    fn of(ranges: &[(String, bool)], [exact, group]: [&str; 2]) -> Option<Self> {
+        let kinds = [
+            (exact, Self::Exact),
+            (group, Self::Group),
+            ("*/*", Self::Any),
+        ];
+        for (name, kind) in kinds {
+            let mut named = ranges.iter().filter(|(range, _)| range == name).peekable();
+            if named.peek().is_some() {
+                return named.any(|(_, is_wanted)| *is_wanted).then_some(kind);
+            }
+        }
+        None
     }
 }
 

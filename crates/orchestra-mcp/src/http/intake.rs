@@ -65,6 +65,16 @@ impl BodyError {
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
         }
     }
+
+    /// Value of `Accept-Encoding` in the refusal, if the content coding is the reason (RFC 9110, section
+    /// 15.5.16).
+    #[must_use]
+    pub const fn accepted_codings(self) -> Option<HeaderValue> {
+        match self {
+            Self::Compressed => Some(HeaderValue::from_static("identity")),
+            Self::NotJson | Self::TooLarge(_) | Self::Busy | Self::TooSlow => None,
+        }
+    }
 }
 
 impl Intake {

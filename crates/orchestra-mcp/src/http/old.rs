@@ -65,7 +65,7 @@ pub(super) async fn open(
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "the stream cannot be read");
     };
     // Wherever the routes are nested, messages are posted to the neighbour of this one.
-    let path = uri.path();
+    let path = uri.path().trim_end_matches('/');
     let above = path.strip_suffix(SSE_PATH).unwrap_or_default();
     let first = format!(
         "event: endpoint\ndata: {above}{MESSAGES_PATH}?sessionId={}\n\n",

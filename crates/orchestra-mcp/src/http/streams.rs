@@ -70,8 +70,6 @@ pub(super) enum Unreadable {
     Closed,
     /// There is none, or it has no such place.
     Unknown,
-    /// Somebody reads it.
-    Taken,
 }
 
 impl Streams {
@@ -123,19 +121,17 @@ impl Streams {
         state.own().loss = Loss::Never;
     }
 
-    /// Reads the own stream from where it was read last.
+    /// Reads the own stream from where it was read last. The reader before it ends: its connection is
+    /// often closed already, and a message is sent on one connection only.
     ///
     /// # Errors
-    /// When the session is over, or somebody reads it.
+    /// When the session is over.
     pub(super) fn listen(self: &Arc<Self>) -> Result<StreamReader, Unreadable> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(Unreadable::Closed);
         }
         let own = state.own();
-        if own.is_read {
-            return Err(Unreadable::Taken);
-        }
         let (number, next) = (own.begin_reading(), own.last_read() + 1);
         Ok(self.reader(OWN, number, next))
     }

@@ -168,8 +168,6 @@ async fn a_client_takes_the_own_stream_over_from_a_connection_that_is_dead() {
     let prime = dead.event().await.unwrap();
     let place = prime.id.expect("a place");
     assert_eq!((place.as_str(), prime.data.as_str()), ("0-0", ""));
-    let again = site.send("GET", &[of(&session), ACCEPT], "").await;
-    assert_eq!(again.status, 409, "it is read");
     let update = Notice::ResourceUpdated(WATCHED.to_owned());
     site.shared.notices.send(update).await.unwrap();
     let told = dead.message().await;

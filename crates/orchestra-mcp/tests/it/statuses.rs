@@ -173,6 +173,7 @@ async fn a_path_with_a_slash_and_headers_of_any_form_are_understood() {
         ),
         ("POST /mcp", json, "", &marked, 200),
         ("POST /rpc", json, "", &marked, 200),
+        ("POST /rpc/", json, "", &plain, 200),
     ] {
         let mut headers = vec![("Content-Type", kind)];
         if !accept.is_empty() {
@@ -180,6 +181,51 @@ async fn a_path_with_a_slash_and_headers_of_any_form_are_understood() {
         }
         let reply = site.send(target, &headers, body).await;
         assert_eq!(reply.status, status, "{target} {kind} {accept}");
+    }
+}
+
+/// The most specific media range decides (RFC 9110, section 12.5.1).
+#[tokio::test(flavor = "multi_thread")]
+async fn stream_of_a_session_is_sent_for_each_media_range_that_allows_it() {
+    let site = Site::new(HttpOptions::default()).await;
+    for (accept, status) in [
+        (Some("text/event-stream"), 200),
+        (Some("Text/*"), 200),
+        (Some("*/*"), 200),
+        (Some("application/json, */*;q=0.1"), 200),
+        (Some("text/*;q=0, text/event-stream"), 200),
+        (None, 200),
+        (Some("application/json"), 406),
+        (Some("text/html"), 406),
+        (Some("*/*;q=0"), 406),
+        (Some("text/event-stream;q=0, */*"), 406),
+    ] {
+        let session = site.session("2025-06-18").await;
+        let mut headers = vec![("Mcp-Session-Id", session.as_str())];
+        headers.extend(accept.map(|accept| ("Accept", accept)));
+        let reply = site.send("GET", &headers, "").await;
+        assert_eq!(reply.status, status, "{accept:?}");
+        assert_eq!(reply.is_stream(), status == 200, "{accept:?}");
+    }
+    // A message is answered with a stream only where the client expects one, or takes nothing else.
+    let session = site.session("2025-06-18").await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    for (accept, status, is_stream) in [
+        ("*/*", 200, false),
+        ("application/json;q=0, */*", 200, true),
+        ("*/*;q=0", 406, false),
+    ] {
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Accept", accept),
+            ("Mcp-Session-Id", session.as_str()),
+        ];
+        let reply = site.send("POST", &headers, &ping).await;
+        assert_eq!(
+            (reply.status, reply.is_stream()),
+            (status, is_stream),
+            "{accept}"
+        );
     }
 }
 
@@ -201,6 +247,8 @@ async fn a_compressed_body_is_refused_with_how_to_send_it() {
         let reply = site.send("POST /rpc", &headers, &body).await;
         assert_eq!(reply.status, status, "{coding}");
         if status == 415 {
+            let accepted = reply.header("accept-encoding");
+            assert_eq!(accepted.as_deref(), Some("identity"), "{coding}");
             let message = reply.json().await["error"]["message"].to_string();
             assert!(message.contains("Content-Encoding"), "{message}");
         }

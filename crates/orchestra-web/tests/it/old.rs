@@ -60,8 +60,19 @@ async fn the_pair_moves_with_the_routes() {
     let answer = site.send(&format!("POST {endpoint}"), &JSON, &ping).await;
     assert_eq!(answer.status, 202);
     assert_eq!(events.message().await["id"], 1);
-    let mut events = site.open("GET /deep/er/sse", &[], "").await;
-    assert!(events.data().await.starts_with("/deep/er/messages?"));
+    for (stream, messages) in [
+        ("GET /deep/er/sse", "/deep/er/messages?"),
+        ("GET /deep/er/sse/", "/deep/er/messages?"),
+        ("GET /deep/er/api/mcp/sse/", "/deep/er/api/mcp/messages?"),
+    ] {
+        let mut events = site.open(stream, &[], "").await;
+        let endpoint = events.data().await;
+        assert!(endpoint.starts_with(messages), "{stream}: {endpoint}");
+        let target = format!("POST {}", endpoint.replacen('?', "/?", 1));
+        let answer = site.send(&target, &JSON, &ping).await;
+        assert_eq!(answer.status, 202, "{target}");
+        assert_eq!(events.message().await["id"], 1);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

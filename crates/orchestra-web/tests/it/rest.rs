@@ -209,7 +209,14 @@ async fn each_fault_has_its_status() {
     let answer = site
         .described(CALL, &[("Content-Type", "text/plain")], "{}")
         .await;
-    assert_eq!(answer.status, 415);
+    assert_eq!(
+        (answer.status, answer.header("accept-encoding")),
+        (415, None)
+    );
+    let coded = [JSON[0], ("Content-Encoding", "gzip")];
+    let answer = site.described(CALL, &coded, "{}").await;
+    let accepted = answer.header("accept-encoding");
+    assert_eq!((answer.status, accepted), (415, Some("identity")));
     let large = "x".repeat(10 * 1024 * 1024 + 1);
     assert_eq!(site.described(CALL, &JSON, &large).await.status, 413);
 }

@@ -618,6 +618,34 @@ fn call_of_a_tool_that_only_reads_is_repeated_after_a_crash_whichever_command_ma
     }
 }
 
+/// A server that creates the file of its first argument, and fails the list before that.
+const LISTS_LATE: &str = r#"while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
+    *'"method":"tools/list"'*)
+      [ -e "$1" ] || { touch "$1"; printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"not yet"}}\n' "$id"; continue; }
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"read","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"method":"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}\n' "$id" ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+#[test]
+fn call_waits_for_a_list_of_tools_that_fails_at_first_whichever_command_makes_it() {
+    for words in [
+        &["mcp", "call", "shell", "read"][..],
+        &["tool", "call", "shell__read"],
+    ] {
+        let workspace = workspace(json!({}));
+        workspace.write("server.sh", LISTS_LATE);
+        let said = workspace.run(words);
+        assert_eq!(said.code, Some(0), "{words:?}: {said:?}");
+        assert_eq!(said.out.trim(), "done", "{words:?}");
+    }
+}
+
 #[test]
 fn call_of_a_tool_that_only_reads_is_not_said_to_have_run() {
     let path = |workspace: &Workspace, name: &str| workspace.join(name).display().to_string();

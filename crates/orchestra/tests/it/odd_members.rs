@@ -220,6 +220,7 @@ fn a_test_of_a_server_reports_each_repair() {
         "repaired for clients: tool properties_array: inputSchema.properties",
         "was omitted: it has no name",
         "repaired for clients: prompt required_text: arguments.0.required is not true or false: dropped",
+        "repaired for clients: resource template odd://{a}/b: ",
         &format!("; {} tools, ", defined().len()),
     ] {
         assert!(tested.out.contains(repair), "{repair}: {tested:?}");

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_wire::Era;
+use orchestra_wire::{Era, ErrorCode};
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout_at},
@@ -278,6 +278,25 @@ pub(super) fn again(error: &ClientError, safe: bool, unsafe_calls: bool) -> Opti
         // The time of the call is over, or will be as soon.
         ClientError::Timeout { .. } => None,
         _ => (safe || error.sent() == Sent::No).then_some(Duration::ZERO),
+    }
+}
+
+/// Returns whether a list that failed may be fetched again, and after which pause at least. Connections that
+/// end have pauses of their own.
+pub(super) fn list_again(error: &ClientError) -> Option<Duration> {
+    match error {
+        ClientError::Http(_) => again(error, true, false),
+        ClientError::Rpc(error) => {
+            let is_final = matches!(
+                error.code,
+                ErrorCode::PARSE_ERROR
+                    | ErrorCode::INVALID_REQUEST
+                    | ErrorCode::METHOD_NOT_FOUND
+                    | ErrorCode::INVALID_PARAMS
+            );
+            (!is_final).then_some(Duration::ZERO)
+        }
+        _ => None,
     }
 }
 

@@ -163,8 +163,8 @@ pub(in crate::http) async fn get(
         Ok(session) => session,
         Err(refused) => return *refused,
     };
-    if !Accepts::of(&headers).stream {
-        let text = "the Accept header must list text/event-stream";
+    if !Accepts::of(&headers).only_stream {
+        let text = "the Accept header must allow text/event-stream";
         return refuse(StatusCode::NOT_ACCEPTABLE, text);
     }
     let share = match app.shares.take(caller, &headers) {
@@ -181,11 +181,6 @@ pub(in crate::http) async fn get(
     let reader = match reader {
         Ok(reader) => reader,
         Err(Unreadable::Closed) => return no_session(),
-        Err(Unreadable::Taken) => {
-            let text = "the session's stream is read already; who comes with a Last-Event-ID takes \
-                        it over";
-            return refuse(StatusCode::CONFLICT, text);
-        }
         // Not 404, which would say that the session is gone.
         Err(Unreadable::Unknown) => {
             let text = "there is no such event any more; call again, or leave Last-Event-ID out \

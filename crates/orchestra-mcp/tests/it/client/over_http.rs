@@ -9,6 +9,7 @@ use std::{
 };
 
 use axum::response::Response;
+use orchestra_hub::ListKind;
 use orchestra_mcp::client::{
     Backoff, Client, ClientConfig, ClientError, Growth, Retry, Sent, http::HttpConnector,
 };
@@ -71,6 +72,25 @@ async fn that_answers(answers: Vec<fn(&Seen) -> Response>) -> Scripted {
     .await
 }
 
+/// A server whose first list of tools is answered so.
+async fn that_lists(first: fn(&Seen) -> Response) -> Scripted {
+    let lists = Arc::<AtomicUsize>::default();
+    Scripted::new(move |seen| {
+        let lists = Arc::clone(&lists);
+        async move {
+            if seen.rpc() != "tools/list" {
+                return greeting(&seen);
+            }
+            if lists.fetch_add(1, Ordering::SeqCst) == 0 {
+                return first(&seen);
+            }
+            let tool = json!({"name": "t", "inputSchema": {"type": "object"}});
+            json_of(200, &seen.result(&json!({"tools": [tool]})))
+        }
+    })
+    .await
+}
+
 fn calls(server: &Scripted) -> usize {
     let seen = server.seen().into_iter();
     seen.filter(|seen| seen.rpc() == "tools/call").count()
@@ -102,6 +122,70 @@ async fn what_fails_for_a_while_is_answered_where_it_may_run_twice() {
         assert!(matches!(error, ClientError::Http(_)), "{error:?}");
         assert_eq!((error.sent(), calls(&server)), (Sent::Maybe, 1));
         assert_eq!(result(&client, tool("t")).await["call"], 1);
+    }
+}
+
+#[tokio::test]
+async fn server_that_refuses_the_notification_after_the_greeting_is_called_all_the_same() {
+    for status in [400, 405, 500, 501] {
+        let server = Scripted::new(move |seen| async move {
+            match seen.rpc() {
+                "notifications/initialized" => empty(status),
+                "tools/call" => json_of(200, &seen.result(&json!({"is": "called"}))),
+                _ => greeting(&seen),
+            }
+        })
+        .await;
+        let client = client_of(&server);
+        let result = result(&client, tool("t")).await;
+        assert_eq!(result["is"], "called", "{status}");
+    }
+}
+
+#[tokio::test]
+async fn list_that_fails_for_a_moment_is_fetched_again() {
+    let refusals: [fn(&Seen) -> Response; 5] = [
+        |_| empty(502),
+        |_| empty(503),
+        |_| empty(504),
+        |_| with(429, &[("retry-after", "0")], ""),
+        |seen| {
+            let error = json!({"code": -32603, "message": "not yet"});
+            json_of(
+                200,
+                &json!({"jsonrpc": "2.0", "id": seen.body["id"], "error": error}),
+            )
+        },
+    ];
+    let lists = |server: &Scripted| {
+        let seen = server.seen().into_iter();
+        seen.filter(|seen| seen.rpc() == "tools/list").count()
+    };
+    for refusal in refusals {
+        let server = that_lists(refusal).await;
+        let client = client_of(&server);
+        let within = Duration::from_secs(10);
+        let tools = client.list_within(ListKind::Tools, within).await.unwrap();
+        assert_eq!((tools.len(), lists(&server)), (1, 2));
+    }
+    // A later time than that until which the caller waits, and an answer that stays the same.
+    let refusals: [fn(&Seen) -> Response; 2] = [
+        |_| with(429, &[("retry-after", "60")], ""),
+        |seen| {
+            let error = json!({"code": -32602, "message": "bad"});
+            json_of(
+                200,
+                &json!({"jsonrpc": "2.0", "id": seen.body["id"], "error": error}),
+            )
+        },
+    ];
+    for refusal in refusals {
+        let server = that_lists(refusal).await;
+        let client = client_of(&server);
+        let within = Duration::from_secs(10);
+        let listed = client.list_within(ListKind::Tools, within).await;
+        assert!(listed.is_err(), "{listed:?}");
+        assert_eq!(lists(&server), 1);
     }
 }
 

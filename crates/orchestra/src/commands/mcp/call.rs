@@ -220,7 +220,7 @@ async fn call(
     turns: bool,
 ) -> Result<Result<RawJson, Ended>, Trouble> {
     let left = wait.saturating_sub(live.started_in);
-    let listed = timeout(left, live::list(&live, ListKind::Tools)).await;
+    let listed = timeout(left, live::list_within(&live, ListKind::Tools, left)).await;
     let listed = listed.unwrap_or_else(|_| {
         let what = format!(
             "it has not listed its tools within {} s; `--wait` gives it more time",

@@ -159,7 +159,14 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
     let tools = live::list(&live, ListKind::Tools).await?;
     let prompts = live::list(&live, ListKind::Prompts).await?;
     let resources = live::list(&live, ListKind::Resources).await?;
+    let templates = live::list(&live, ListKind::Templates).await;
     let mut warnings: Vec<String> = printed(&live).into_iter().collect();
+    // A server that knows only resources is healthy.
+    let templates = templates.unwrap_or_else(|trouble| {
+        let why = trouble.message;
+        warnings.push(format!("its resource templates cannot be listed: {why}"));
+        Vec::new()
+    });
     let mut over_budget = Vec::new();
     let mut reviewed = |kind, name: &str, items| {
         let Reviewed {
@@ -177,6 +184,7 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
     let offered = reviewed(ListKind::Tools, "tool", &tools);
     let prompts = reviewed(ListKind::Prompts, "prompt", &prompts).len();
     let resources = reviewed(ListKind::Resources, "resource", &resources).len();
+    reviewed(ListKind::Templates, "resource template", &templates);
     warnings.extend(over_budget.iter().cloned());
     let names: Vec<String> = offered
         .iter()

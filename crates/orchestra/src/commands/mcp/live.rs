@@ -28,6 +28,9 @@ use crate::{
 /// How long a server may take to end, after what its own times say.
 const CLOSING: Duration = Duration::from_secs(5);
 
+/// Time in which a list that failed is fetched again.
+const LISTING: Duration = Duration::from_secs(2);
+
 /// How much later than a client its start is given up.
 const SLACK: Duration = Duration::from_secs(1);
 
@@ -302,6 +305,15 @@ pub(in crate::commands) async fn list(
     live: &Live,
     kind: ListKind,
 ) -> Result<Vec<RawJson>, Trouble> {
+    list_within(live, kind, LISTING).await
+}
+
+/// As [`list`], and fetched again for at most `within` after an error that may pass.
+pub(in crate::commands) async fn list_within(
+    live: &Live,
+    kind: ListKind,
+    within: Duration,
+) -> Result<Vec<RawJson>, Trouble> {
     let can = &live.facts.can;
     let has = match kind {
         ListKind::Tools => can.tools.is_some(),
@@ -311,7 +323,7 @@ pub(in crate::commands) async fn list(
     if !has {
         return Ok(Vec::new());
     }
-    let listed = live.client.list(kind).await;
+    let listed = live.client.list_within(kind, within).await;
     listed.map_err(|error| Trouble::of(&live.config.name, &error))
 }
 

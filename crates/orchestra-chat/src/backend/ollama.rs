@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner,
     lines::Lines,
-    openai::is_of_model,
+    openai::{is_of_model, parts_of},
     parts::{count, failure, id, lenient, several, words},
     trouble_of,
 };
@@ -254,14 +254,16 @@ async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
         tool_calls,
     } = part.message.unwrap_or_default();
     reply.is_broken |= !is_of_model(&role);
-    if let Some(thinking) = thinking.filter(|text| !text.is_empty()) {
-        reply.thinking.push_str(&thinking);
+    let mut parts = Vec::new();
+    parts_of(&thinking, true, &mut parts);
+    parts_of(&content, false, &mut parts);
+    for part in parts {
+        match &part {
+            Piece::Thinking(text) => reply.thinking.push_str(text),
+            Piece::Text(text) => reply.text.push_str(text),
+        }
         // Who listened may have gone.
-        let _ = pieces.send(Piece::Thinking(thinking)).await;
-    }
-    if let Some(content) = content.filter(|text| !text.is_empty()) {
-        reply.text.push_str(&content);
-        let _ = pieces.send(Piece::Text(content)).await;
+        let _ = pieces.send(part).await;
     }
     for call in tool_calls {
         if reply.calls.len() < MAX_CALLS {
@@ -358,10 +360,8 @@ struct Part {
 #[serde(default)]
 struct Said {
     role: Value,
-    #[serde(deserialize_with = "lenient")]
-    content: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    thinking: Option<String>,
+    content: Value,
+    thinking: Value,
     #[serde(deserialize_with = "several")]
     tool_calls: Vec<ToldCall>,
 }

@@ -40,17 +40,29 @@ pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<St
     })
 }
 
-/// Reads a count of tokens: a number that is not negative, also as a float or in a text. Any other is 0.
+/// Reads a count of tokens. A value of another form is 0.
 pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    /// Largest count that is believed.
+    let number = number(&Value::deserialize(deserializer)?);
+    Ok(number.map_or(0, |number| number as u64))
+}
+
+/// Reads an index: a whole number. A value of another form is `None`.
+pub(super) fn index<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let number = number(&Value::deserialize(deserializer)?);
+    let whole = number.filter(|number| number.fract() == 0.0);
+    Ok(whole.map(|number| number as usize))
+}
+
+/// Returns a number that is not negative, also from a float or a text.
+fn number(value: &Value) -> Option<f64> {
+    /// Largest number that is believed.
     const MOST: f64 = 1e12;
-    let number = match Value::deserialize(deserializer)? {
+    let number = match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     };
-    let number = number.filter(|number: &f64| number.is_finite() && (0.0..=MOST).contains(number));
-    Ok(number.map_or(0, |number| number as u64))
+    number.filter(|number| (0.0..=MOST).contains(number))
 }
 
 /// Reads an error; `None` where it is null or empty, as some servers write it beside an answer.

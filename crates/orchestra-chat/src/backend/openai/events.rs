@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::super::parts::{count, failure, id, lenient, several, words};
+use super::super::parts::{count, failure, id, index, lenient, several, words};
 use crate::request::Trouble;
 
 /// Longest part that may come in several lines, in bytes.
@@ -52,8 +52,8 @@ pub(super) struct Part {
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice {
     /// Its number among the choices of the answer; servers with one choice may leave it out.
-    #[serde(default)]
-    index: Value,
+    #[serde(default, deserialize_with = "index")]
+    index: Option<usize>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) delta: Option<Said>,
     #[serde(default, deserialize_with = "lenient")]
@@ -78,7 +78,7 @@ pub(super) struct Said {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct ToldCall {
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "index")]
     pub(super) index: Option<usize>,
     #[serde(default, deserialize_with = "id")]
     pub(super) id: Option<String>,
@@ -106,7 +106,7 @@ pub(super) struct Used {
 impl Choice {
     /// Returns whether it is the choice that counts: the first.
     pub(super) fn is_first(&self) -> bool {
-        self.index.is_null() || self.index.as_f64() == Some(0.0)
+        self.index.is_none_or(|index| index == 0)
     }
 }
 
@@ -290,7 +290,7 @@ mod tests {
             }
         }
         let call = r#"data: {"choices":[{"delta":{"tool_calls":{"index":"0","id":7,"function":{"name":"n"}}}}]}"#;
-        assert_eq!(taken(&[call]), [r#"null None Some("7") Some("n") 0/0"#]);
+        assert_eq!(taken(&[call]), [r#"null Some(0) Some("7") Some("n") 0/0"#]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner,
     lines::Lines,
     openai::{is_of_model, parts_of},
-    parts::{count, failure, id, lenient, several, words},
+    parts::{count, failure, id, lenient, object_of, several, words},
     trouble_of,
 };
 use crate::{
@@ -218,8 +218,11 @@ impl Inner {
             if line.is_empty() || line == "[DONE]" {
                 continue;
             }
-            let part: Part = match serde_json::from_str(line) {
-                Ok(part) => part,
+            let read = object_of(line)
+                .and_then(|object| object.map(serde_json::from_str::<Part>).transpose());
+            let part = match read {
+                Ok(Some(part)) => part,
+                Ok(None) => continue,
                 Err(error) => {
                     let what = format!("a line of its answer is no part of one: {error}");
                     let trouble = lines.fault().unwrap_or(Trouble::Odd { what });

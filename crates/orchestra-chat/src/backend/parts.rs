@@ -4,6 +4,20 @@
 use serde::{Deserialize as _, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
+/// Returns the text of an object, also where it is the first element of a list; `None` for any other JSON value.
+pub(super) fn object_of(text: &str) -> serde_json::Result<Option<&str>> {
+    if text.starts_with('{') {
+        return Ok(Some(text));
+    }
+    let value = serde_json::from_str::<&RawValue>(text)?.get();
+    if !value.starts_with('[') {
+        return Ok(None);
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(value)?;
+    let first = items.first().copied().map(RawValue::get);
+    Ok(first.filter(|first| first.starts_with('{')))
+}
+
 /// Reads a member; `None` where it has another form.
 pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where

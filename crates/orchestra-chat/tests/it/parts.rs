@@ -146,3 +146,18 @@ fn content_is_read_in_each_form() {
         assert_eq!(ollama(lines).1.face.text, "Sunny.", "{content}");
     }
 }
+
+#[test]
+fn lines_without_an_object_are_left_out() {
+    for other in ["null", "[]", "[null]", "\"\"", "0", "true"] {
+        let event = format!("data: {other}\n\n");
+        let mut events = OpenAiShapes.words(&["Sun", "ny."]);
+        events.insert(1, event.clone());
+        events.insert(0, event.clone());
+        assert_eq!(openai(events).1.face.text, "Sunny.", "{other}");
+        let mut lines = OllamaShapes(VERSION).words(&["Sun", "ny."]);
+        lines.insert(1, format!("{other}\n"));
+        lines.insert(0, event);
+        assert_eq!(ollama(lines).1.face.text, "Sunny.", "{other}");
+    }
+}

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::super::parts::{count, failure, id, index, lenient, several, words};
+use super::super::parts::{count, failure, id, index, lenient, object_of, several, words};
 use crate::request::Trouble;
 
 /// Longest part that may come in several lines, in bytes.
@@ -149,9 +149,16 @@ impl Events {
             true => text,
             false => self.begun.as_str(),
         };
-        match serde_json::from_str::<Part>(whole) {
-            Ok(mut part) => {
-                let trouble = self.trouble(&part, whole);
+        let read = object_of(whole).and_then(|object| match object {
+            Some(object) => {
+                let part: Part = serde_json::from_str(object)?;
+                let trouble = self.trouble(&part, object);
+                Ok(Some((part, trouble)))
+            }
+            None => Ok(None),
+        });
+        match read {
+            Ok(Some((mut part, trouble))) => {
                 part.is_whole = data.is_none();
                 self.begun.clear();
                 match trouble {
@@ -165,9 +172,14 @@ impl Events {
                 }
                 Taken::Nothing
             }
-            Err(_) if self.is_error => Taken::Trouble(Trouble::Busy {
+            Ok(None) | Err(_) if self.is_error => Taken::Trouble(Trouble::Busy {
                 what: whole.to_owned(),
             }),
+            // Some servers send null or an empty list to keep the connection open.
+            Ok(None) => {
+                self.begun.clear();
+                Taken::Nothing
+            }
             Err(error) => Taken::Trouble(Trouble::Odd {
                 what: format!("a part of its answer cannot be read: {error}"),
             }),
@@ -258,6 +270,13 @@ mod tests {
         assert_eq!(taken(&whole), ["\"a\" 0/0"]);
         assert_eq!(taken(&whole[..2]), ["cut"]);
         assert_eq!(taken(&["data:", "data: "]), Vec::<String>::new());
+        for other in ["null", "[]", "[null]", "\"\"", "7", "true"] {
+            let other = format!("data: {other}");
+            let lines = [other.as_str(), no_blank.as_str(), other.as_str()];
+            assert_eq!(taken(&lines), ["\"a\" 0/0"], "{other}");
+        }
+        let lines = ["data: [", "data: 1,", "data: 2]", no_blank.as_str()];
+        assert_eq!(taken(&lines), ["\"a\" 0/0"]);
     }
 
     #[test]

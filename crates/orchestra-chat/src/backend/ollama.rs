@@ -18,7 +18,7 @@ use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner,
     lines::Lines,
     openai::{is_of_model, parts_of},
-    parts::{count, failure, id, lenient, object_of, several, words},
+    parts::{count, failure, id, lenient, object_of, reported, several},
     trouble_of,
 };
 use crate::{
@@ -213,6 +213,10 @@ impl Inner {
             let line = match line.split_once(':') {
                 Some(("data", data)) => data.trim(),
                 Some(("" | "event" | "id" | "retry", _)) => continue,
+                Some(("error", error)) => {
+                    let trouble = reported(&Value::from(error.trim()));
+                    return Err(failed(trouble, &reply));
+                }
                 _ => line.as_str(),
             };
             if line.is_empty() || line == "[DONE]" {
@@ -229,11 +233,13 @@ impl Inner {
                     return Err(failed(trouble, &reply));
                 }
             };
-            if let Some(error) = part.error {
-                let error = words(&error);
-                let trouble = match error.contains("does not support tools") {
-                    true => Trouble::NoTools,
-                    false => Trouble::Busy { what: error },
+            let error = part.error.as_ref().or(part.errors.as_ref());
+            if let Some(error) = error.or(part.detail.as_ref()) {
+                let trouble = match reported(error) {
+                    Trouble::Refused { said, .. } if said.contains("does not support tools") => {
+                        Trouble::NoTools
+                    }
+                    trouble => trouble,
                 };
                 return Err(failed(trouble, &reply));
             }
@@ -357,6 +363,10 @@ struct Part {
     eval_count: u64,
     #[serde(deserialize_with = "failure")]
     error: Option<Value>,
+    #[serde(deserialize_with = "failure")]
+    errors: Option<Value>,
+    #[serde(deserialize_with = "failure")]
+    detail: Option<Value>,
 }
 
 #[derive(Deserialize, Default)]

@@ -222,9 +222,10 @@ impl Inner {
                     break;
                 }
                 Taken::Part(part) => reading.take(*part, &pieces).await,
-                Taken::Trouble(trouble) => {
-                    return Err(reading.failed(lines.fault().unwrap_or(trouble)));
+                Taken::Trouble(odd @ Trouble::Odd { .. }) => {
+                    return Err(reading.failed(lines.fault().unwrap_or(odd)));
                 }
+                Taken::Trouble(trouble) => return Err(reading.failed(trouble)),
             }
         }
         let is_done = matches!(reading.end, End::Possible | End::Last);

@@ -4,6 +4,31 @@
 use serde::{Deserialize as _, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
+use super::is_transient;
+use crate::request::Trouble;
+
+/// Parts of errors, in lower case, of requests that may succeed later.
+const TRANSIENT: [&str; 18] = [
+    "rate limit",
+    "rate_limit",
+    "ratelimit",
+    "too many requests",
+    "overload",
+    "busy",
+    "unavailable",
+    "timeout",
+    "timed out",
+    "try again",
+    "temporar",
+    "server_error",
+    "server error",
+    "capacity",
+    "not ready",
+    "not_ready",
+    "loading",
+    "resource_exhausted",
+];
+
 /// Returns the text of an object, also where it is the first element of a list; `None` for any other JSON value.
 pub(super) fn object_of(text: &str) -> serde_json::Result<Option<&str>> {
     if text.starts_with('{') {
@@ -95,8 +120,28 @@ pub(super) fn failure<'de, D: Deserializer<'de>>(
     Ok((!is_empty).then_some(error))
 }
 
-/// The words of an error: a text, an object with a message, or whatever else was sent.
-pub(super) fn words(error: &Value) -> String {
+/// Returns the trouble of an error that a server reports within its answer.
+pub(super) fn reported(error: &Value) -> Trouble {
+    let status = [&error["code"], &error["status"], &error["type"]];
+    let mut status = status.into_iter().filter_map(number);
+    let status = status.find(|status| (400.0..600.0).contains(status));
+    let status = status.map(|status| status as u16);
+    let text = error.to_string().to_lowercase();
+    let is_transient = match status {
+        Some(status) => is_transient(status),
+        None => TRANSIENT.iter().any(|part| text.contains(part)),
+    };
+    match (is_transient, words(error)) {
+        (true, what) => Trouble::Busy { what },
+        (false, said) => Trouble::Refused {
+            status: status.unwrap_or(200),
+            said,
+        },
+    }
+}
+
+/// The words of an error: a text, an object with a message, or any other value as JSON.
+fn words(error: &Value) -> String {
     let word = |key: &str| match &error[key] {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -104,6 +149,7 @@ pub(super) fn words(error: &Value) -> String {
     };
     match error {
         Value::String(text) => text.clone(),
+        Value::Array(errors) if errors.len() == 1 => words(&errors[0]),
         _ => word("message")
             .or_else(|| word("detail"))
             .or_else(|| word("error"))

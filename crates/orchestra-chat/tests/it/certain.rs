@@ -537,6 +537,10 @@ fn arguments_that_are_cut_or_garbled_are_answered_with_their_fault() {
         ("{'path': '/'}", "cannot be read"),
         ("{\"path\":\"/\",\"path\":\"/home\"}", "`path` occurs twice"),
         ("[\"/\"]", "not a JSON object"),
+        (
+            "{\"path\":\"/\",\"end\":18446744073709551616}",
+            "more than 64 bits",
+        ),
         ("\"/\"", "cannot be read"),
         ("", "missing"),
         ("null", "missing"),

@@ -148,16 +148,18 @@ const MAX_LINE: usize = 4 * 1024 * 1024;
 /// Calls of one answer that are read; more are nobody's.
 const MAX_CALLS: usize = 128;
 
+/// Returns whether a request with this status may succeed later.
+const fn is_transient(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500 | 502..=504)
+}
+
 /// What a fault of a server is to a conversation.
 fn trouble_of(fault: Fault) -> Trouble {
     match fault {
         Fault::Unreachable(what) => Trouble::Unreachable { what },
         Fault::Late(after) => Trouble::Slow { after },
         Fault::Broken(what) => Trouble::Cut { what },
-        Fault::Refused {
-            status: status @ (408 | 429 | 500 | 502..=504),
-            said,
-        } => Trouble::Busy {
+        Fault::Refused { status, said } if is_transient(status) => Trouble::Busy {
             what: format!("{status}: {said}"),
         },
         Fault::Refused { status, said } => Trouble::Refused { status, said },

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use orchestra_wire::large_integer;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, SeqAccess, Visitor},
@@ -10,13 +11,18 @@ use serde_json::{Map, Value};
 
 use crate::repair::Fault;
 
-/// Reads a text that is one JSON value.
+/// Reads a text that is one JSON value. No value holds all digits of a larger integer than one of 64 bits.
 ///
 /// # Errors
 /// The fault of the text.
 pub(crate) fn value(text: &str) -> Result<Value, Fault> {
     match serde_json::from_str::<Exact>(text) {
-        Ok(Exact(value)) => Ok(value),
+        Ok(Exact(value)) => match large_integer(text) {
+            Some(integer) => Err(Fault::Unreadable(format!(
+                "the integer {integer:.40} has more than 64 bits"
+            ))),
+            None => Ok(value),
+        },
         Err(error) if error.is_eof() => Err(Fault::Incomplete),
         Err(error) => Err(Fault::Unreadable(error.to_string())),
     }
@@ -119,6 +125,8 @@ mod tests {
             ("{\"a\": 1}{\"b\": 2}", "trailing characters"),
             ("{'a': 1}", "key must be a string"),
             ("{\"a\": {\"b\": 1, \"b\": 2}}", "`b` occurs twice"),
+            ("[18446744073709551616]", "18446744073709551616 has more"),
+            ("-9223372036854775809", "has more than 64 bits"),
         ] {
             match value(text) {
                 Err(Fault::Unreadable(why)) => assert!(why.contains(part), "{text}: {why}"),

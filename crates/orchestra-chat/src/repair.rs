@@ -181,19 +181,18 @@ pub(crate) fn is_nothing(text: &str) -> bool {
     marked::is_nothing(text)
 }
 
-/// A call that a model server reports as a call: its name and arguments put right. `null` is a whole call without
-/// arguments, an empty text may be the beginning of some.
+/// A call that a model server reports as a call: its name and arguments put right. `null` and an empty list are a whole
+/// call without arguments, an empty text may be the beginning of some.
 #[must_use]
 pub fn repaired(name: &str, arguments: &Value, tools: &[Arc<Tool>]) -> Repaired {
     let takes_none = |tool: &Arc<Tool>| {
         let required = tool.whole_schema()["required"].as_array();
         required.is_none_or(Vec::is_empty)
     };
-    let arguments = match arguments {
-        Value::Null if names::nearly(name, tools).is_some_and(takes_none) => {
-            Value::Object(Map::new())
-        }
-        arguments => arguments.clone(),
+    let is_nothing = arguments.is_null() || arguments.as_array().is_some_and(Vec::is_empty);
+    let arguments = match is_nothing && names::nearly(name, tools).is_some_and(takes_none) {
+        true => Value::Object(Map::new()),
+        false => arguments.clone(),
     };
     repaired_of(&Said::new(name, arguments), tools)
 }

@@ -1,19 +1,19 @@
 //! Plans as people and tools write them: the arguments of the tools that make plans, and plan files
 //! (section 6.1 of the plan runner's specification).
 //!
-//! Each field is held to one limit, whichever way it comes in. What spans several jobs (names that
-//! are there twice, dependencies without a job, cycles) is seen when a
+//! Each field is held to one limit, whichever way it comes in; null is as if the field were absent. What
+//! spans several jobs (names that are there twice, dependencies without a job, cycles) is seen when a
 //! [`Definition`](crate::definition::Definition) is made of it.
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 #[cfg(feature = "schema")]
 use crate::ids::Given;
 use crate::{
     ids::{Branch, GroupPath, PlanId, ProducerId, given, given_list},
-    value::{Env, Line, List, Money, Text, Whole},
+    value::{Env, Line, List, Money, Text, Whole, or_default},
     work::{Instructions, WorkSpec, WorktreePath},
 };
 
@@ -89,32 +89,48 @@ macro_rules! plan_fields {
             #[serde(skip_serializing_if = "Option::is_none")]
             pub target_branch: Option<Branch>,
             /// How many jobs may run at once; 0 for no limit.
-            #[serde(default = "four")]
+            #[serde(default = "four", deserialize_with = "or_four")]
             pub max_parallel: MaxParallel,
             /// Whether the worktrees of jobs that succeeded are removed.
-            #[serde(default = "yes")]
+            #[serde(default = "yes", deserialize_with = "or_yes")]
             pub clean_up_successful_work: bool,
             /// Directories of the checkout, such as node_modules, that every worktree gets a link to: jobs
             /// that write there write into the checkout.
-            #[serde(default, skip_serializing_if = "is_empty")]
+            #[serde(
+                default,
+                deserialize_with = "or_default",
+                skip_serializing_if = "is_empty"
+            )]
             pub additional_symlink_dirs: SymlinkDirs,
             /// Whether it waits to be resumed; with resumeAfterPlan it always does.
-            #[serde(default = "yes")]
+            #[serde(default = "yes", deserialize_with = "or_yes")]
             pub start_paused: bool,
             /// The check of the combined result, before it is merged.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub verify_ri: Option<WorkSpec>,
             /// Variables of all jobs.
-            #[serde(default, skip_serializing_if = "Env::is_empty")]
+            #[serde(
+                default,
+                deserialize_with = "or_default",
+                skip_serializing_if = "Env::is_empty"
+            )]
             pub env: Env,
             /// The plan that must succeed before this one starts.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub resume_after_plan: Option<PlanId>,
             /// What makes every worktree ready.
-            #[serde(default, skip_serializing_if = "is_empty")]
+            #[serde(
+                default,
+                deserialize_with = "or_default",
+                skip_serializing_if = "is_empty"
+            )]
             pub worktree_init: WorktreeInit,
             /// What the plan may use up.
-            #[serde(default, skip_serializing_if = "Budget::is_empty")]
+            #[serde(
+                default,
+                deserialize_with = "or_default",
+                skip_serializing_if = "Budget::is_empty"
+            )]
             pub budget: Budget,
             /// The same key and the same call again give the same plan.
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,19 +205,27 @@ pub struct JobSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupPath>,
     /// Whether an agent is sent to heal what fails.
-    #[serde(default = "yes")]
+    #[serde(default = "yes", deserialize_with = "or_yes")]
     pub auto_heal: bool,
     /// Whether it is right that it changes nothing.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub expects_no_changes: bool,
     /// The branch that it starts from, where it depends on nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_branch: Option<Branch>,
     /// Variables of this job.
-    #[serde(default, skip_serializing_if = "Env::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Env::is_empty"
+    )]
     pub env: Env,
     /// What the job may use up.
-    #[serde(default, skip_serializing_if = "Budget::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Budget::is_empty"
+    )]
     pub budget: Budget,
 }
 
@@ -301,6 +325,16 @@ const fn yes() -> bool {
 
 fn four() -> MaxParallel {
     MaxParallel::new(4).expect("4 is in the range")
+}
+
+/// Reads a value that is true if it is absent or null.
+fn or_yes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Option::deserialize(deserializer).map(|given| given.unwrap_or_else(yes))
+}
+
+/// Reads a value that is 4 if it is absent or null.
+fn or_four<'de, D: Deserializer<'de>>(deserializer: D) -> Result<MaxParallel, D::Error> {
+    Option::deserialize(deserializer).map(|given| given.unwrap_or_else(four))
 }
 
 fn is_empty<T, const MAX: usize>(list: &List<T, 0, MAX>) -> bool {

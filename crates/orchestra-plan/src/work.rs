@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     phase::ResumePhase,
-    value::{Env, Line, List, Raw, Text, Whole, choice},
+    value::{Env, Line, List, Raw, Text, Whole, choice, or_default},
 };
 
 pub use agent::{
@@ -88,7 +88,11 @@ pub type Args = List<Raw<32_768>, 0, 256>;
 #[cfg_attr(feature = "schema", schemars(inline))]
 pub struct OnFailure {
     /// No agent is sent to heal it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub no_auto_heal: bool,
     /// What people are told.

@@ -36,6 +36,7 @@ pub use method::{Direction, EraScope, INTERNAL, Method, MethodKind};
 pub use params::{Fields, FieldsError, MetaFields, Params, text_of};
 pub use pending::{Pending, PendingError};
 pub use raw::{RawJson, RawJsonError};
+pub use readable::large_integer;
 pub use revision::{Era, Revision};
 pub use rope::{Mark, Rope, SPLICE_BYTES};
 

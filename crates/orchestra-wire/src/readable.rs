@@ -12,6 +12,9 @@ const ESCAPE: usize = r"\u0000".len();
 /// Number of digits of which each integer is a float, if only with rounding.
 const MAX_DIGITS: usize = 308;
 
+/// Number of digits of the smallest integer that has more than 64 bits.
+const MIN_LARGE: usize = 19;
+
 /// A JSON text whose strings are Unicode and whose numbers are finite: U+FFFD takes the place of half of a surrogate
 /// pair, and the largest float that of a number beyond it. A text that is no JSON is changed in no useful way.
 pub(crate) fn readable(json: &str) -> Cow<'_, str> {
@@ -69,10 +72,54 @@ const fn is_second(unit: u16) -> bool {
     matches!(unit, 0xdc00..=0xdfff)
 }
 
+/// The first integer of a JSON text that has more than 64 bits; `None` where there is none. Most parsers read such an
+/// integer as a float, which does not hold all of its digits.
+#[must_use]
+pub fn large_integer(json: &str) -> Option<&str> {
+    let bytes = json.as_bytes();
+    let (mut at, mut in_string) = (0, false);
+    while let Some(&byte) = bytes.get(at) {
+        at += match byte {
+            byte if in_string && !matches!(byte, b'"' | b'\\') => {
+                memchr2(b'"', b'\\', &bytes[at..]).unwrap_or(bytes.len() - at)
+            }
+            b'"' => {
+                in_string = !in_string;
+                1
+            }
+            // The escaped character may be a backslash or a quote.
+            b'\\' => 2,
+            b'-' | b'0'..=b'9' => {
+                let length = length_of_number(&json[at..]);
+                let number = &json[at..at + length];
+                if is_large(number) {
+                    return Some(number);
+                }
+                length
+            }
+            _ => 1,
+        };
+    }
+    None
+}
+
+fn is_large(number: &str) -> bool {
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    // A shorter one is no larger than 64 bits.
+    digits.len() >= MIN_LARGE
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && number.parse::<i64>().is_err()
+        && number.parse::<u64>().is_err()
+}
+
+fn length_of_number(text: &str) -> usize {
+    let is_end = |byte: u8| !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+    text.bytes().position(is_end).unwrap_or(text.len())
+}
+
 /// Length of the number at the beginning of a text, and its replacement where no float is that large.
 fn number(text: &str) -> (usize, Option<&'static str>) {
-    let is_end = |byte: u8| !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
-    let length = text.bytes().position(is_end).unwrap_or(text.len());
+    let length = length_of_number(text);
     let digits = &text[..length];
     // Without an exponent, it takes many digits to reach the largest float.
     let is_short = length <= MAX_DIGITS && !digits.contains(['e', 'E']);
@@ -117,6 +164,31 @@ mod tests {
         assert_eq!(readable(&long), "1.7976931348623157e308");
     }
 
+    #[test]
+    fn integer_of_more_than_64_bits_is_found() {
+        for (json, expected) in [
+            (
+                r#"{"n":18446744073709551616}"#,
+                Some("18446744073709551616"),
+            ),
+            ("-9223372036854775809", Some("-9223372036854775809")),
+            (
+                r#"["\\\"", 1, 123456789012345678901234567890]"#,
+                Some("123456789012345678901234567890"),
+            ),
+            (
+                r#"[18446744073709551615, -9223372036854775808, 0, -0]"#,
+                None,
+            ),
+            (r#"[123456789012345678901.0, 1e300, 1E+2]"#, None),
+            (r#""é 18446744073709551616 \" 18446744073709551616""#, None),
+            ("", None),
+            ("-", None),
+        ] {
+            assert_eq!(large_integer(json), expected, "{json}");
+        }
+    }
+
     proptest! {
         #[test]
         fn every_json_text_becomes_readable(
@@ -133,6 +205,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in "(\\\\u[dD][89a-fA-F]{0,3}|\"|\\\\|-|[0-9eE.]|é|\\PC){0,30}") {
             let _ = readable(&text);
+            let _ = large_integer(&text);
         }
     }
 }

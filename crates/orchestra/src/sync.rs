@@ -70,6 +70,9 @@ pub(crate) enum SyncError {
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// The remote rejects the reference of the board, which is no branch.
+    #[error(transparent)]
+    Rejected(GitError),
     /// The workspace is in no repository, or its repository has no working tree.
     #[error(
         "cannot sync the board: {0} is not in a git working tree; run `git init` there, or name another workspace with --workspace"
@@ -122,7 +125,23 @@ impl SyncError {
                 };
                 kind(anyhow::anyhow!("{:#}: {hint}", anyhow::Error::from(error)))
             }
+            Self::Rejected(error) => Failure::Failed(anyhow::anyhow!(
+                "{:#}: if the remote accepts only branches, run `orchestra sync --branch NAME`",
+                anyhow::Error::from(error)
+            )),
             error => Failure::Failed(error.into()),
+        }
+    }
+
+    /// The error of a push that the remote, or git, refused.
+    fn of_push(error: GitError, reference: &BoardReference) -> Self {
+        let is_rejected = matches!(
+            &error,
+            GitError::Failed { stderr, .. } if stderr.contains("[remote rejected]")
+        );
+        match is_rejected && !reference.as_str().starts_with("refs/heads/") {
+            true => Self::Rejected(error),
+            false => Self::Git(error),
         }
     }
 }
@@ -376,7 +395,7 @@ impl Round<'_> {
                 && !matches!(error, GitError::Locked { .. })
             {
                 // No other clone was faster: it is refused for another reason.
-                return Err(error.into());
+                return Err(SyncError::of_push(error, reference));
             }
             let tip = repository.board(local).await?;
             let commit = match self.effect {

@@ -5,6 +5,13 @@ use orchestra_remote::{Answer, Fault};
 use super::{MAX_ANSWER, MAX_LINE};
 use crate::request::Trouble;
 
+/// Number of bytes of an answer after which no more lines are part of its beginning. No line is cut, since a part of a
+/// key is not masked.
+const MAX_BEGIN: usize = 300;
+
+/// Beginnings of the lines of server-sent events.
+const FIELDS: [&str; 6] = [":", "data:", "event:", "id:", "retry:", "error:"];
+
 /// The lines of an answer.
 #[derive(Debug)]
 pub(super) struct Lines {
@@ -14,8 +21,8 @@ pub(super) struct Lines {
     /// Up to where of it no line ends.
     looked: usize,
     all: usize,
-    /// The first character that is no white space.
-    first: Option<char>,
+    /// Its first lines.
+    begin: String,
     is_over: bool,
 }
 
@@ -26,27 +33,37 @@ impl Lines {
             left: Vec::new(),
             looked: 0,
             all: 0,
-            first: None,
+            begin: String::new(),
             is_over: false,
         }
     }
 
     /// The fault of an answer that is none of a model, as far as its beginning shows one.
     pub(super) fn fault(&self) -> Option<Trouble> {
-        match self.first {
+        let is_field = |name: &&str| self.begin.starts_with(*name);
+        match self.begin.chars().next() {
             None => Some(Trouble::Cut {
                 what: "its body is empty".to_owned(),
             }),
             Some('<') => Some(Trouble::Odd {
                 what: "it is an HTML page; check the URL of the server".to_owned(),
             }),
-            Some(_) => None,
+            Some('{') => None,
+            Some(_) if FIELDS.iter().any(is_field) => None,
+            Some(_) => Some(Trouble::Odd {
+                what: format!("it is plain text: {}", self.begin),
+            }),
         }
     }
 
-    /// Notes how the answer begins.
+    /// Notes the beginning of the answer.
     fn noted(&mut self, line: String) -> Option<String> {
-        self.first = self.first.or(line.chars().next());
+        if self.begin.len() < MAX_BEGIN && !line.is_empty() {
+            if !self.begin.is_empty() {
+                self.begin.push(' ');
+            }
+            self.begin.push_str(&line);
+        }
         (!line.is_empty()).then_some(line)
     }
 

@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner,
     lines::Lines,
-    openai::is_of_model,
-    parts::{count, failure, id, lenient, several, words},
+    openai::{is_of_model, parts_of},
+    parts::{count, failure, id, lenient, object_of, reported, several},
     trouble_of,
 };
 use crate::{
@@ -213,24 +213,33 @@ impl Inner {
             let line = match line.split_once(':') {
                 Some(("data", data)) => data.trim(),
                 Some(("" | "event" | "id" | "retry", _)) => continue,
+                Some(("error", error)) => {
+                    let trouble = reported(&Value::from(error.trim()));
+                    return Err(failed(trouble, &reply));
+                }
                 _ => line.as_str(),
             };
             if line.is_empty() || line == "[DONE]" {
                 continue;
             }
-            let part: Part = match serde_json::from_str(line) {
-                Ok(part) => part,
+            let read = object_of(line)
+                .and_then(|object| object.map(serde_json::from_str::<Part>).transpose());
+            let part = match read {
+                Ok(Some(part)) => part,
+                Ok(None) => continue,
                 Err(error) => {
                     let what = format!("a line of its answer is no part of one: {error}");
                     let trouble = lines.fault().unwrap_or(Trouble::Odd { what });
                     return Err(failed(trouble, &reply));
                 }
             };
-            if let Some(error) = part.error {
-                let error = words(&error);
-                let trouble = match error.contains("does not support tools") {
-                    true => Trouble::NoTools,
-                    false => Trouble::Busy { what: error },
+            let error = part.error.as_ref().or(part.errors.as_ref());
+            if let Some(error) = error.or(part.detail.as_ref()) {
+                let trouble = match reported(error) {
+                    Trouble::Refused { said, .. } if said.contains("does not support tools") => {
+                        Trouble::NoTools
+                    }
+                    trouble => trouble,
                 };
                 return Err(failed(trouble, &reply));
             }
@@ -254,14 +263,16 @@ async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
         tool_calls,
     } = part.message.unwrap_or_default();
     reply.is_broken |= !is_of_model(&role);
-    if let Some(thinking) = thinking.filter(|text| !text.is_empty()) {
-        reply.thinking.push_str(&thinking);
+    let mut parts = Vec::new();
+    parts_of(&thinking, true, &mut parts);
+    parts_of(&content, false, &mut parts);
+    for part in parts {
+        match &part {
+            Piece::Thinking(text) => reply.thinking.push_str(text),
+            Piece::Text(text) => reply.text.push_str(text),
+        }
         // Who listened may have gone.
-        let _ = pieces.send(Piece::Thinking(thinking)).await;
-    }
-    if let Some(content) = content.filter(|text| !text.is_empty()) {
-        reply.text.push_str(&content);
-        let _ = pieces.send(Piece::Text(content)).await;
+        let _ = pieces.send(part).await;
     }
     for call in tool_calls {
         if reply.calls.len() < MAX_CALLS {
@@ -352,16 +363,18 @@ struct Part {
     eval_count: u64,
     #[serde(deserialize_with = "failure")]
     error: Option<Value>,
+    #[serde(deserialize_with = "failure")]
+    errors: Option<Value>,
+    #[serde(deserialize_with = "failure")]
+    detail: Option<Value>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Said {
     role: Value,
-    #[serde(deserialize_with = "lenient")]
-    content: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    thinking: Option<String>,
+    content: Value,
+    thinking: Value,
     #[serde(deserialize_with = "several")]
     tool_calls: Vec<ToldCall>,
 }

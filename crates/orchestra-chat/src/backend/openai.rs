@@ -222,9 +222,10 @@ impl Inner {
                     break;
                 }
                 Taken::Part(part) => reading.take(*part, &pieces).await,
-                Taken::Trouble(trouble) => {
-                    return Err(reading.failed(lines.fault().unwrap_or(trouble)));
+                Taken::Trouble(odd @ Trouble::Odd { .. }) => {
+                    return Err(reading.failed(lines.fault().unwrap_or(odd)));
                 }
+                Taken::Trouble(trouble) => return Err(reading.failed(trouble)),
             }
         }
         let is_done = matches!(reading.end, End::Possible | End::Last);
@@ -504,24 +505,28 @@ pub(super) fn is_of_model(role: &Value) -> bool {
     }
 }
 
-/// The parts of a content: one text, or a list of parts. A part of a type that is neither text nor thinking is dropped.
-fn parts_of(content: &Value, is_thinking: bool, parts: &mut Vec<Piece>) {
+/// Adds the parts of a content: a text, a part, or a list of both. A part of a type that is neither text nor thinking
+/// is dropped.
+pub(super) fn parts_of(content: &Value, is_thinking: bool, parts: &mut Vec<Piece>) {
     match content {
         Value::String(text) if text.is_empty() => {}
         Value::String(text) if is_thinking => parts.push(Piece::Thinking(text.clone())),
         Value::String(text) => parts.push(Piece::Text(text.clone())),
         Value::Array(list) => {
             for part in list {
-                let kind = match &part["type"] {
-                    Value::Null => "text".to_owned(),
-                    kind => kind.as_str().unwrap_or_default().to_ascii_lowercase(),
-                };
-                let is_thinking = is_thinking || kind.contains("think") || kind.contains("reason");
-                if is_thinking || kind == "text" || kind == "output_text" {
-                    parts_of(&part["text"], is_thinking, parts);
-                    parts_of(&part["thinking"], true, parts);
-                    parts_of(&part["reasoning"], true, parts);
-                }
+                parts_of(part, is_thinking, parts);
+            }
+        }
+        Value::Object(_) => {
+            let kind = match &content["type"] {
+                Value::Null => "text".to_owned(),
+                kind => kind.as_str().unwrap_or_default().to_ascii_lowercase(),
+            };
+            let is_thinking = is_thinking || kind.contains("think") || kind.contains("reason");
+            if is_thinking || kind == "text" || kind == "output_text" {
+                parts_of(&content["text"], is_thinking, parts);
+                parts_of(&content["thinking"], true, parts);
+                parts_of(&content["reasoning"], true, parts);
             }
         }
         _ => {}

@@ -4,6 +4,45 @@
 use serde::{Deserialize as _, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
+use super::is_transient;
+use crate::request::Trouble;
+
+/// Parts of errors, in lower case, of requests that may succeed later.
+const TRANSIENT: [&str; 18] = [
+    "rate limit",
+    "rate_limit",
+    "ratelimit",
+    "too many requests",
+    "overload",
+    "busy",
+    "unavailable",
+    "timeout",
+    "timed out",
+    "try again",
+    "temporar",
+    "server_error",
+    "server error",
+    "capacity",
+    "not ready",
+    "not_ready",
+    "loading",
+    "resource_exhausted",
+];
+
+/// Returns the text of an object, also where it is the first element of a list; `None` for any other JSON value.
+pub(super) fn object_of(text: &str) -> serde_json::Result<Option<&str>> {
+    if text.starts_with('{') {
+        return Ok(Some(text));
+    }
+    let value = serde_json::from_str::<&RawValue>(text)?.get();
+    if !value.starts_with('[') {
+        return Ok(None);
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(value)?;
+    let first = items.first().copied().map(RawValue::get);
+    Ok(first.filter(|first| first.starts_with('{')))
+}
+
 /// Reads a member; `None` where it has another form.
 pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
@@ -40,17 +79,29 @@ pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<St
     })
 }
 
-/// Reads a count of tokens: a number that is not negative, also as a float or in a text. Any other is 0.
+/// Reads a count of tokens. A value of another form is 0.
 pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    /// Largest count that is believed.
+    let number = number(&Value::deserialize(deserializer)?);
+    Ok(number.map_or(0, |number| number as u64))
+}
+
+/// Reads an index: a whole number. A value of another form is `None`.
+pub(super) fn index<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let number = number(&Value::deserialize(deserializer)?);
+    let whole = number.filter(|number| number.fract() == 0.0);
+    Ok(whole.map(|number| number as usize))
+}
+
+/// Returns a number that is not negative, also from a float or a text.
+fn number(value: &Value) -> Option<f64> {
+    /// Largest number that is believed.
     const MOST: f64 = 1e12;
-    let number = match Value::deserialize(deserializer)? {
+    let number = match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     };
-    let number = number.filter(|number: &f64| number.is_finite() && (0.0..=MOST).contains(number));
-    Ok(number.map_or(0, |number| number as u64))
+    number.filter(|number| (0.0..=MOST).contains(number))
 }
 
 /// Reads an error; `None` where it is null or empty, as some servers write it beside an answer.
@@ -69,8 +120,28 @@ pub(super) fn failure<'de, D: Deserializer<'de>>(
     Ok((!is_empty).then_some(error))
 }
 
-/// The words of an error: a text, an object with a message, or whatever else was sent.
-pub(super) fn words(error: &Value) -> String {
+/// Returns the trouble of an error that a server reports within its answer.
+pub(super) fn reported(error: &Value) -> Trouble {
+    let status = [&error["code"], &error["status"], &error["type"]];
+    let mut status = status.into_iter().filter_map(number);
+    let status = status.find(|status| (400.0..600.0).contains(status));
+    let status = status.map(|status| status as u16);
+    let text = error.to_string().to_lowercase();
+    let is_transient = match status {
+        Some(status) => is_transient(status),
+        None => TRANSIENT.iter().any(|part| text.contains(part)),
+    };
+    match (is_transient, words(error)) {
+        (true, what) => Trouble::Busy { what },
+        (false, said) => Trouble::Refused {
+            status: status.unwrap_or(200),
+            said,
+        },
+    }
+}
+
+/// The words of an error: a text, an object with a message, or any other value as JSON.
+fn words(error: &Value) -> String {
     let word = |key: &str| match &error[key] {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -78,6 +149,7 @@ pub(super) fn words(error: &Value) -> String {
     };
     match error {
         Value::String(text) => text.clone(),
+        Value::Array(errors) if errors.len() == 1 => words(&errors[0]),
         _ => word("message")
             .or_else(|| word("detail"))
             .or_else(|| word("error"))

@@ -89,6 +89,8 @@ fn of_value(tool: &Tool, said: &Value, layers: usize) -> Result<Map<String, Valu
     let is_nothing = match said {
         Value::Null => true,
         Value::String(text) => text.trim().is_empty(),
+        // Some servers write an empty object so.
+        Value::Array(list) => list.is_empty(),
         _ => false,
     };
     match said {

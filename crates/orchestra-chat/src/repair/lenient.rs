@@ -4,6 +4,7 @@
 //! has to be known, so what is no value is refused. A value that is cut off, or that takes a guess to read, is
 //! recognised and has a fault.
 
+use orchestra_wire::large_integer;
 use serde_json::{Map, Number, Value};
 
 use super::Fault;
@@ -328,10 +329,15 @@ impl<'t> Reader<'t> {
         let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let text = rest[..length].replace('_', "");
         let text = text.trim_start_matches('+');
-        let number = text.parse::<i64>().map(Number::from).ok().or_else(|| {
+        let integer = text.parse::<i64>().map(Number::from).ok();
+        let integer = integer.or_else(|| text.parse::<u64>().map(Number::from).ok());
+        let number = integer.or_else(|| {
             let float: f64 = text.parse().ok()?;
             Number::from_f64(float)
         })?;
+        if large_integer(text).is_some() {
+            self.guess("an integer has more than 64 bits");
+        }
         if serde_json::from_str::<Number>(text).is_err() {
             self.guess("a number is not as JSON has them");
         }
@@ -391,6 +397,7 @@ mod tests {
             "[]",
             r#""text""#,
             "0",
+            "18446744073709551615",
         ] {
             let expected: Value = serde_json::from_str(text).unwrap();
             let found = whole(text).unwrap();
@@ -456,6 +463,7 @@ mod tests {
             "{\"a\": \"\\ud83e\"}",
             "{\"a\": .5}",
             "{\"a\": 05}",
+            "{\"a\": 18446744073709551616}",
         ] {
             let read = alone(text).unwrap_or_else(|| panic!("{text}"));
             assert!(matches!(read.fault, Some(Fault::Unreadable(_))), "{text}");

@@ -326,6 +326,8 @@ async fn key_that_a_server_repeats_in_an_error_of_a_stream_is_masked() {
     for said in [
         format!("data: {{\"error\": {{\"message\": \"bad key sk-secret, {token}\"}}}}\n\n"),
         format!("event: error\ndata: bad key sk-secret, {token}\n\n"),
+        format!("[{{\"error\": \"bad key sk-secret, {token}\"}}]\n"),
+        format!("bad key sk-secret, {token}\n"),
         format!("data: {{\"detail\": \"Authorization: Bearer sk-secret {token}\"}}\n\n"),
     ] {
         let fake = Fake::openai(vec![Say::Stream(vec![said])]);

@@ -139,7 +139,7 @@ fn object(text: &str) -> Option<Map<String, Value>> {
 /// The call that a strict reader makes of arguments: an object, the text of one, or nothing where nothing is taken.
 fn strictly(name: &str, arguments: &str) -> Option<Made> {
     let takes_nothing = name == "list_issues";
-    if takes_nothing && matches!(arguments.trim(), "" | "null" | "\"\"") {
+    if takes_nothing && matches!(arguments.trim(), "" | "null" | "\"\"" | "[]") {
         return Some((name.to_owned(), json!({})));
     }
     let inner = serde_json::from_str::<String>(arguments).ok();
@@ -537,6 +537,10 @@ fn arguments_that_are_cut_or_garbled_are_answered_with_their_fault() {
         ("{'path': '/'}", "cannot be read"),
         ("{\"path\":\"/\",\"path\":\"/home\"}", "`path` occurs twice"),
         ("[\"/\"]", "not a JSON object"),
+        (
+            "{\"path\":\"/\",\"end\":18446744073709551616}",
+            "more than 64 bits",
+        ),
         ("\"/\"", "cannot be read"),
         ("", "missing"),
         ("null", "missing"),
@@ -564,6 +568,8 @@ fn arguments_in_every_legitimate_form_are_understood() {
         ("list_issues", "null", json!({})),
         ("list_issues", "\"\"", json!({})),
         ("list_issues", "{}", json!({})),
+        ("list_issues", "[]", json!({})),
+        ("list_issues", "\"[]\"", json!({})),
     ] {
         let (made, _) = openai(events_of_calls(&[(name, arguments)], 3, Some("tool_calls")));
         assert_eq!(made, [(name.to_owned(), expected.clone())], "{arguments}");
@@ -590,6 +596,8 @@ fn call_without_arguments_is_made_where_all_are_optional_and_the_answer_is_whole
         ("  \n", Some("tool_calls"), true),
         ("", Some("function_call"), true),
         ("null", Some("tool_calls"), true),
+        ("[]", Some("tool_calls"), true),
+        ("[null]", Some("tool_calls"), false),
         ("", Some("length"), false),
         ("", Some("stop"), false),
         ("", None, false),

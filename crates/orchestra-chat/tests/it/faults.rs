@@ -505,6 +505,10 @@ async fn answer_that_is_not_of_a_model_is_reported_with_its_cause() {
     for (say, expected) in [
         (page, "it is an HTML page"),
         (Say::Bytes(Vec::new()), "its body is empty"),
+        (
+            Say::Bytes(vec![b"no room for m-1\n".to_vec()]),
+            "it is plain text: no room for m-1",
+        ),
         (Say::Coded("br"), "the content coding \"br\""),
     ] {
         let says = || vec![say.clone(); 3];
@@ -518,6 +522,36 @@ async fn answer_that_is_not_of_a_model_is_reported_with_its_cause() {
             assert!(why.contains(expected), "{why}");
             let asked = &fake.chats()[0].head;
             assert!(asked.contains("accept-encoding: identity"), "{asked}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn error_of_an_answer_is_shown_and_retried_only_if_it_may_pass() {
+    for (error, times) in [
+        (r#"[{"error":{"message":"word m-1"}}]"#, 1),
+        (r#"{"errors":[{"message":"word m-1"}]}"#, 1),
+        (r#"{"error":{"message":"word m-1","code":401}}"#, 1),
+        (r#"{"detail":"word m-1"}"#, 1),
+        ("word m-1", 1),
+        (r#"{"error":"word m-1: try again later"}"#, 3),
+    ] {
+        let mut says = vec![Say::Bytes(vec![error.as_bytes().to_vec()])];
+        if error.starts_with(['{', '[']) && times == 1 {
+            says.push(Say::Stream(vec![format!("data: {error}\n\n")]));
+        }
+        for say in says {
+            let says = || vec![say.clone(); 3];
+            let fakes = [Fake::ollama(VERSION, says()), Fake::openai(says())];
+            let backends: [Box<dyn Backend>; 2] =
+                [Box::new(ollama(&fakes[0])), Box::new(openai(&fakes[1]))];
+            for (fake, backend) in fakes.iter().zip(backends) {
+                let mut held = Held::new(Settings::default());
+                let ending = held.say(&*backend, "Hello?").await;
+                let why = ending.how.why().unwrap();
+                assert!(why.contains("word m-1"), "{say:?}: {why}");
+                assert_eq!(fake.chats().len(), times, "{say:?}");
+            }
         }
     }
 }

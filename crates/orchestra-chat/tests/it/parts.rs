@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{certain::openai, fake::OpenAi as OpenAiShapes};
+use crate::{
+    certain::{VERSION, ollama, openai},
+    fake::{Ollama as OllamaShapes, OpenAi as OpenAiShapes},
+};
 
 #[test]
 fn only_the_first_choice_of_one_answer_makes_a_call() {
@@ -85,5 +88,76 @@ fn deltas_of_calls_without_index_are_put_together() {
         events.push(OpenAiShapes.event(&json!({}), Some("tool_calls")));
         events.extend(OpenAiShapes.end());
         assert_eq!(openai(events).0, expected, "{deltas:?}");
+    }
+}
+
+#[test]
+fn index_is_read_as_text_or_float() {
+    let rome = ("get_weather".to_owned(), json!({"city": "Rome"}));
+    let issues = ("list_issues".to_owned(), json!({}));
+    for [first, second] in [
+        [json!("0"), json!("1")],
+        [json!(0.0), json!(1.0)],
+        [json!(" 0 "), json!("1.0")],
+    ] {
+        let part = |delta: Value, reason: Option<&str>| {
+            let choice = json!({"index": first, "delta": delta, "finish_reason": reason});
+            format!("data: {}\n\n", json!({"id": "a", "choices": [choice]}))
+        };
+        let call = |index: &Value, function: Value| {
+            part(
+                json!({"tool_calls": [{"index": index, "function": function}]}),
+                None,
+            )
+        };
+        let mut events = vec![
+            call(&first, json!({"name": "get_weather", "arguments": ""})),
+            call(&second, json!({"name": "list_issues", "arguments": ""})),
+            call(&first, json!({"arguments": "{\"city\":\"Rome\"}"})),
+            call(&second, json!({"arguments": "{}"})),
+            part(json!({}), Some("tool_calls")),
+        ];
+        events.extend(OpenAiShapes.end());
+        assert_eq!(openai(events).0, [rome.clone(), issues.clone()], "{first}");
+        let words = vec![
+            part(json!({"content": "Sunny."}), None),
+            part(json!({}), Some("stop")),
+        ];
+        assert_eq!(openai(words).1.face.text, "Sunny.", "{first}");
+    }
+}
+
+#[test]
+fn content_is_read_in_each_form() {
+    for content in [
+        json!("Sunny."),
+        json!(["Sun", "ny."]),
+        json!({"type": "text", "text": "Sunny."}),
+        json!({"text": "Sunny."}),
+        json!([{"type": "text", "text": "Sun"}, "ny.", {"type": "image", "text": "x"}, 7]),
+        json!([["Sun"], {"text": ["n", "y."]}]),
+    ] {
+        let event = OpenAiShapes.event(&json!({"content": content}), None);
+        let end = OpenAiShapes.event(&json!({}), Some("stop"));
+        assert_eq!(openai(vec![event, end]).1.face.text, "Sunny.", "{content}");
+        let shapes = OllamaShapes(VERSION);
+        let line = shapes.line(&json!({"role": "assistant", "content": content}));
+        let lines = vec![line, shapes.last(None)];
+        assert_eq!(ollama(lines).1.face.text, "Sunny.", "{content}");
+    }
+}
+
+#[test]
+fn lines_without_an_object_are_left_out() {
+    for other in ["null", "[]", "[null]", "\"\"", "0", "true"] {
+        let event = format!("data: {other}\n\n");
+        let mut events = OpenAiShapes.words(&["Sun", "ny."]);
+        events.insert(1, event.clone());
+        events.insert(0, event.clone());
+        assert_eq!(openai(events).1.face.text, "Sunny.", "{other}");
+        let mut lines = OllamaShapes(VERSION).words(&["Sun", "ny."]);
+        lines.insert(1, format!("{other}\n"));
+        lines.insert(0, event);
+        assert_eq!(ollama(lines).1.face.text, "Sunny.", "{other}");
     }
 }

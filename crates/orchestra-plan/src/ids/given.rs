@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
 use super::ProducerId;
-use crate::value::{List, text};
+use crate::value::{List, or_default, text};
 
 /// A producer id that a caller gives.
 pub(crate) struct Given(ProducerId);
@@ -19,7 +19,7 @@ pub(crate) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Produc
 pub(crate) fn given_list<'de, D: Deserializer<'de>, const MAX: usize>(
     deserializer: D,
 ) -> Result<List<ProducerId, 0, MAX>, D::Error> {
-    let given = List::<Given, 0, MAX>::deserialize(deserializer)?;
+    let given: List<Given, 0, MAX> = or_default(deserializer)?;
     Ok(given.map(|Given(id)| id))
 }
 

@@ -19,6 +19,44 @@ fn what_is_not_said_has_a_default() {
     assert!(job.auto_heal && !job.expects_no_changes && job.dependencies.is_empty());
 }
 
+#[test]
+fn null_is_read_as_absent() {
+    let must = ["name", "jobs", "producerId", "task", "work"];
+    let nulls = |object: &Value| {
+        let mut object = object.clone();
+        for (field, value) in object.as_object_mut().unwrap() {
+            if !must.contains(&field.as_str()) {
+                *value = Value::Null;
+            }
+        }
+        object
+    };
+    let mut plan = nulls(&whole());
+    plan["jobs"] = json!([nulls(&whole()["jobs"][1])]);
+    let spec: PlanSpec = read(&plan).unwrap();
+    assert_eq!(spec.settings, PlanSettings::of(spec.settings.name.clone()));
+    let JobSpec {
+        producer_id,
+        task,
+        work,
+        ..
+    } = spec.jobs[0].clone();
+    assert_eq!(spec.jobs[0], JobSpec::of(producer_id, task, work));
+    let budget = json!({"tokens": null, "cost": null, "wallMs": null});
+    let on_failure = json!({"noAutoHeal": null, "message": null, "resumeFromPhase": null});
+    plan["budget"] = budget;
+    plan["verifyRi"] = json!({"type": "shell", "command": "make", "onFailure": on_failure});
+    assert!(read::<PlanSpec>(&plan).unwrap().settings.budget.is_empty());
+    for field in must {
+        let mut plan = whole();
+        match field {
+            "name" | "jobs" => plan[field] = Value::Null,
+            _ => plan["jobs"][1][field] = Value::Null,
+        }
+        assert!(read::<PlanSpec>(&plan).is_err(), "{field}");
+    }
+}
+
 fn whole() -> Value {
     json!({
         "name": "Search", "baseBranch": "main", "targetBranch": "feature/search",

@@ -6,6 +6,7 @@ use std::{
     io::{self, Read},
 };
 
+use orchestra_wire::{RawJson, RawJsonError, large_integer};
 use serde_json::{Map, Value};
 
 use crate::exit::Failure;
@@ -19,7 +20,11 @@ pub(crate) enum Given {
     /// Words of the form `key=value`.
     Pairs(Vec<String>),
     /// All of them.
-    Object(Map<String, Value>),
+    Object {
+        values: Map<String, Value>,
+        /// Their text, if the values do not hold all digits of its integers.
+        exact: Option<RawJson>,
+    },
 }
 
 impl Given {
@@ -30,10 +35,10 @@ impl Given {
     /// When they are none, or cannot be read.
     pub(crate) fn read(words: Vec<String>, args: Option<String>) -> Result<Self, Failure> {
         if let Some(args) = args {
-            return of_flag(&args).map(Self::Object);
+            return of_flag(&args);
         }
         match words.as_slice() {
-            [only] if only.trim_start().starts_with('{') => object(only).map(Self::Object),
+            [only] if only.trim_start().starts_with('{') => object(only),
             _ => Ok(Self::Pairs(words)),
         }
     }
@@ -41,14 +46,27 @@ impl Given {
     /// The arguments, as the schema takes them.
     pub(crate) fn fit(&self, schema: &Value) -> Result<Map<String, Value>, ArgumentError> {
         match self {
-            Self::Object(object) => Ok(object.clone()),
+            Self::Object { values, .. } => Ok(values.clone()),
             Self::Pairs(pairs) => of_pairs(pairs, schema),
+        }
+    }
+
+    /// The JSON text to send of arguments that [`Self::fit`] returned, with all digits of integers.
+    ///
+    /// # Errors
+    /// When they cannot be written as JSON.
+    pub(crate) fn sent(&self, fitted: &Map<String, Value>) -> Result<RawJson, RawJsonError> {
+        match self {
+            Self::Object {
+                exact: Some(exact), ..
+            } => Ok(exact.clone()),
+            _ => RawJson::of(fitted),
         }
     }
 }
 
 /// What `--args` says.
-fn of_flag(args: &str) -> Result<Map<String, Value>, Failure> {
+fn of_flag(args: &str) -> Result<Given, Failure> {
     if args.trim_start().starts_with(['{', '[']) {
         return object(args);
     }
@@ -68,11 +86,21 @@ fn of_flag(args: &str) -> Result<Map<String, Value>, Failure> {
     object(&text)
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+fn object(text: &str) -> Result<Given, Failure> {
     // Some editors and shells put a byte-order mark first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Ok(object),
+        Ok(Value::Object(values)) => {
+            let exact = large_integer(text).map(|_| {
+                // A line break in JSON is white space between two tokens.
+                let line = text.trim().replace(['\n', '\r'], " ");
+                RawJson::checked(line.into())
+            });
+            Ok(Given::Object {
+                values,
+                exact: exact.transpose()?,
+            })
+        }
         Ok(_) => Err(Failure::usage_text("the arguments must be a JSON object")),
         Err(error) => Err(Failure::usage_text(format!(
             "the arguments are not valid JSON: {error}"
@@ -100,6 +128,9 @@ pub(crate) enum ArgumentError {
     /// It was given twice.
     #[error("`{0}` is given twice")]
     Twice(String),
+    /// It has an integer that no value holds.
+    #[error("`{0}` has an integer of more than 64 bits; `--args` passes it on as it is")]
+    Large(String),
     /// It is not what the tool takes.
     #[error("`{name}` takes {expected} as JSON")]
     Type {
@@ -247,7 +278,10 @@ fn understand(name: &str, text: &str, property: &Value) -> Result<Value, Argumen
         return Ok(text.into());
     }
     if let Ok(value) = serde_json::from_str(text) {
-        return Ok(value);
+        return match large_integer(text) {
+            Some(_) => Err(ArgumentError::Large(name.to_owned())),
+            None => Ok(value),
+        };
     }
     if types.contains(&"array") {
         return Ok(text.split(',').map(str::trim).collect());
@@ -309,6 +343,10 @@ mod tests {
             ("title", "`title` is not of the form key=value"),
             ("limit=many", "`limit` takes integer as JSON"),
             ("limit=\"5\"", "`limit` takes integer as JSON"),
+            (
+                "any=[18446744073709551616]",
+                "`any` has an integer of more than 64 bits; `--args` passes it on as it is",
+            ),
             ("maybe=soon", "`maybe` takes integer or null as JSON"),
             ("deep=true", "missing argument `title`"),
             (
@@ -351,9 +389,25 @@ mod tests {
     }
 
     #[test]
+    fn integer_of_more_than_64_bits_is_sent_as_it_is() {
+        for (args, sent) in [
+            ("{\"n\": 18446744073709551616,\r\n\"t\": \"a\"}\n", None),
+            (
+                "{\"n\":  18446744073709551615}",
+                Some("{\"n\":18446744073709551615}"),
+            ),
+        ] {
+            let given = Given::read(vec![args.to_owned()], None).unwrap();
+            let fitted = given.fit(&Value::Null).unwrap();
+            let expected = sent.unwrap_or("{\"n\": 18446744073709551616,  \"t\": \"a\"}");
+            assert_eq!(given.sent(&fitted).unwrap().as_str(), expected);
+        }
+    }
+
+    #[test]
     fn one_word_may_be_all_of_them() {
         let read = |word: &str| Given::read(vec![word.to_owned()], None);
-        assert!(matches!(read("{\"a\": 1}"), Ok(Given::Object(_))));
+        assert!(matches!(read("{\"a\": 1}"), Ok(Given::Object { .. })));
         assert!(matches!(read("a={"), Ok(Given::Pairs(_))));
         assert!(read("{\"a\": ").is_err());
         assert!(Given::read(Vec::new(), Some("[1]".to_owned())).is_err());

@@ -10,7 +10,8 @@ use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
 use orchestra_fs::{Access, Directory};
-use serde_json::Value;
+use orchestra_wire::{RawJson, large_integer};
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     exit::{Exit, Failure},
@@ -28,6 +29,51 @@ pub(crate) struct TellFlags {
     pub(crate) json: bool,
 }
 
+/// A result as it is printed.
+pub(crate) struct Printed {
+    pub(crate) value: Value,
+    /// Its text, if the value does not hold all digits of its integers.
+    exact: Option<RawJson>,
+}
+
+impl Printed {
+    /// The result that a text is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn of(text: RawJson) -> Result<Self, Failure> {
+        let value = text.parse_lossy()?;
+        let exact = large_integer(text.as_str()).is_some();
+        Ok(Self {
+            value,
+            exact: exact.then(|| text.made_readable().unwrap_or(text)),
+        })
+    }
+
+    fn json(&self) -> Result<(), Failure> {
+        match &self.exact {
+            Some(exact) => output::json(&exact.parse::<&RawValue>()?),
+            None => output::json(&self.value),
+        }
+    }
+
+    /// The structure of the result as text.
+    fn structured(&self) -> String {
+        let exact = self.exact.as_ref();
+        let exact = exact.and_then(|exact| exact.member("structuredContent"));
+        exact.map_or_else(
+            || self.value["structuredContent"].to_string(),
+            |exact| exact.as_str().to_owned(),
+        )
+    }
+}
+
+impl From<Value> for Printed {
+    fn from(value: Value) -> Self {
+        Self { value, exact: None }
+    }
+}
+
 /// What is no text.
 struct Media<'a> {
     mime: &'a str,
@@ -40,16 +86,17 @@ struct Media<'a> {
 /// is printed as JSON, and said to be none.
 pub(crate) fn print(
     tool: &str,
-    result: &Value,
+    printed: &Printed,
     flags: &TellFlags,
     refusal: Exit,
 ) -> Result<Exit, Failure> {
+    let result = &printed.value;
     if !is_result(result) {
         output::complain(&format!(
             "error: the response of {tool} is not a tool result: it has no list `content`"
         ));
         match flags.json {
-            true => output::json(result)?,
+            true => printed.json()?,
             false => output::lines(&output::printable(&result.to_string()))?,
         }
         return Ok(Exit::Problems);
@@ -75,10 +122,10 @@ pub(crate) fn print(
         texts.push(text);
     }
     if texts.is_empty() && result["structuredContent"].is_object() {
-        texts.push(result["structuredContent"].to_string());
+        texts.push(printed.structured());
     }
     if flags.json {
-        output::json(result)?;
+        printed.json()?;
         return Ok(if is_error { refusal } else { Exit::Ok });
     }
     let texts = texts.iter().map(|text| output::printable_result(text));

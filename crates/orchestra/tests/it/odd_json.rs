@@ -174,3 +174,30 @@ fn odd_requests_are_refused_at_once_under_their_id() {
     }
     assert_eq!(workspace.read("calls"), "");
 }
+
+#[test]
+fn integer_of_more_than_64_bits_passes_through_commands_as_it_is() {
+    let workspace = workspace();
+    let object = format!(r#"{{"n":{HUGE}}}"#);
+    workspace.write(
+        "answer",
+        &format!(r#"{{"content":[],"structuredContent":{object}}}"#),
+    );
+    for (words, form) in [
+        (&["mcp", "call", "odd", "ask"][..], &["--json"][..]),
+        (&["mcp", "call", "odd", "ask"], &[]),
+        (&["tool", "call", "odd__ask"], &["--json"]),
+        (&["tool", "call", "odd__ask"], &[]),
+    ] {
+        fs::write(workspace.join("calls"), "").unwrap();
+        let said = workspace.run([words, &["--args", &object], form].concat());
+        assert_eq!(said.code, Some(0), "{words:?}: {said:?}");
+        assert!(said.out.contains(&object), "{words:?}: {said:?}");
+        let calls = workspace.read("calls");
+        assert!(calls.contains(&object), "{words:?}: {calls}");
+    }
+    let pair = format!("n={HUGE}");
+    let refused = workspace.run(["tool", "call", "odd__ask", &pair]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("more than 64 bits"), "{refused:?}");
+}

@@ -162,6 +162,18 @@ pub(crate) fn tip(directory: &Path) -> String {
 }
 
 #[test]
+fn remote_that_hides_references_of_boards_is_refused_with_the_option_for_a_branch() {
+    let clones = Clones::new();
+    let one = clones.one();
+    for key in ["receive.hideRefs", "uploadpack.hideRefs"] {
+        git(&clones.remote(), &["config", key, "refs/orchestra"]);
+    }
+    clones.refused(&one, 1, "`orchestra sync --branch NAME`");
+    let answer = clones.sync(&one, &["--branch", "board"]);
+    assert_eq!(answer["reference"], "refs/heads/board");
+}
+
+#[test]
 fn settings_for_signed_pushes_and_mirrors_do_not_hinder_an_exchange() {
     let clones = Clones::new();
     let one = clones.one();

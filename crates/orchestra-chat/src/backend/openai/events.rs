@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::super::parts::{count, failure, id, lenient, several, words};
+use super::super::parts::{count, failure, id, index, lenient, object_of, reported, several};
 use crate::request::Trouble;
 
 /// Longest part that may come in several lines, in bytes.
@@ -41,6 +41,8 @@ pub(super) struct Part {
     pub(super) usage: Option<Used>,
     #[serde(deserialize_with = "failure")]
     error: Option<Value>,
+    #[serde(deserialize_with = "failure")]
+    errors: Option<Value>,
     object: Value,
     message: Value,
     detail: Value,
@@ -52,8 +54,8 @@ pub(super) struct Part {
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice {
     /// Its number among the choices of the answer; servers with one choice may leave it out.
-    #[serde(default)]
-    index: Value,
+    #[serde(default, deserialize_with = "index")]
+    index: Option<usize>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) delta: Option<Said>,
     #[serde(default, deserialize_with = "lenient")]
@@ -78,7 +80,7 @@ pub(super) struct Said {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct ToldCall {
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "index")]
     pub(super) index: Option<usize>,
     #[serde(default, deserialize_with = "id")]
     pub(super) id: Option<String>,
@@ -106,7 +108,7 @@ pub(super) struct Used {
 impl Choice {
     /// Returns whether it is the choice that counts: the first.
     pub(super) fn is_first(&self) -> bool {
-        self.index.is_null() || self.index.as_f64() == Some(0.0)
+        self.index.is_none_or(|index| index == 0)
     }
 }
 
@@ -123,14 +125,14 @@ impl Events {
             self.is_error = true;
             data = Some(error.trim());
         }
-        let is_end = data.is_some_and(|data| data.eq_ignore_ascii_case("[done]"));
+        let is_end = data.unwrap_or(line).eq_ignore_ascii_case("[done]");
         if is_end && !self.is_within() {
             return Taken::End;
         }
         let text = match data {
             Some(data) => data,
-            // A server that does not stream answers with one object, over as many lines as it likes.
-            None if line.starts_with('{') || self.is_within() => line,
+            // A server that does not stream answers with one object, or an error in a list, in one or more lines.
+            None if line.starts_with(['{', '[']) || self.is_within() => line,
             None => {
                 let kind = line.strip_prefix("event:").map(str::trim);
                 self.is_error = kind.map_or(self.is_error, |kind| kind == "error");
@@ -149,13 +151,20 @@ impl Events {
             true => text,
             false => self.begun.as_str(),
         };
-        match serde_json::from_str::<Part>(whole) {
-            Ok(mut part) => {
-                let trouble = self.trouble(&part, whole);
+        let read = object_of(whole).and_then(|object| match object {
+            Some(object) => {
+                let part: Part = serde_json::from_str(object)?;
+                let trouble = self.trouble(&part, object);
+                Ok(Some((part, trouble)))
+            }
+            None => Ok(None),
+        });
+        match read {
+            Ok(Some((mut part, trouble))) => {
                 part.is_whole = data.is_none();
                 self.begun.clear();
                 match trouble {
-                    Some(what) => Taken::Trouble(Trouble::Busy { what }),
+                    Some(trouble) => Taken::Trouble(trouble),
                     None => Taken::Part(Box::new(part)),
                 }
             }
@@ -165,19 +174,24 @@ impl Events {
                 }
                 Taken::Nothing
             }
-            Err(_) if self.is_error => Taken::Trouble(Trouble::Busy {
-                what: whole.to_owned(),
-            }),
+            Ok(None) | Err(_) if self.is_error => Taken::Trouble(reported(&Value::from(whole))),
+            // Text of no answer.
+            Err(_) if is_first && data.is_none() && text.starts_with('[') => Taken::Nothing,
+            // Some servers send null or an empty list to keep the connection open.
+            Ok(None) => {
+                self.begun.clear();
+                Taken::Nothing
+            }
             Err(error) => Taken::Trouble(Trouble::Odd {
                 what: format!("a part of its answer cannot be read: {error}"),
             }),
         }
     }
 
-    /// The words of an error that came instead of a part.
-    fn trouble(&self, part: &Part, whole: &str) -> Option<String> {
-        if let Some(error) = &part.error {
-            return Some(words(error));
+    /// Returns the trouble of an error that came instead of a part.
+    fn trouble(&self, part: &Part, whole: &str) -> Option<Trouble> {
+        if let Some(error) = part.error.as_ref().or(part.errors.as_ref()) {
+            return Some(reported(error));
         }
         let is_error = self.is_error
             || part.object == "error"
@@ -185,7 +199,7 @@ impl Events {
                 && part.usage.is_none()
                 && (part.message.is_string() || !part.detail.is_null()));
         let value = || -> Value { serde_json::from_str(whole).unwrap_or_default() };
-        is_error.then(|| words(&value()))
+        is_error.then(|| reported(&value()))
     }
 }
 
@@ -258,6 +272,13 @@ mod tests {
         assert_eq!(taken(&whole), ["\"a\" 0/0"]);
         assert_eq!(taken(&whole[..2]), ["cut"]);
         assert_eq!(taken(&["data:", "data: "]), Vec::<String>::new());
+        for other in ["null", "[]", "[null]", "\"\"", "7", "true"] {
+            let other = format!("data: {other}");
+            let lines = [other.as_str(), no_blank.as_str(), other.as_str()];
+            assert_eq!(taken(&lines), ["\"a\" 0/0"], "{other}");
+        }
+        let lines = ["data: [", "data: 1,", "data: 2]", no_blank.as_str()];
+        assert_eq!(taken(&lines), ["\"a\" 0/0"]);
     }
 
     #[test]
@@ -290,29 +311,59 @@ mod tests {
             }
         }
         let call = r#"data: {"choices":[{"delta":{"tool_calls":{"index":"0","id":7,"function":{"name":"n"}}}}]}"#;
-        assert_eq!(taken(&[call]), [r#"null None Some("7") Some("n") 0/0"#]);
+        assert_eq!(taken(&[call]), [r#"null Some(0) Some("7") Some("n") 0/0"#]);
     }
 
     #[test]
     fn an_error_is_read_in_each_form() {
-        for (line, what) in [
-            (r#"data: {"error":{"message":"m","code":"E"}}"#, "m"),
-            (r#"data: {"error":{"code":"E_BUSY"}}"#, "E_BUSY"),
-            (r#"data: {"error":{"code":429}}"#, "429"),
-            (r#"data: {"error":"m"}"#, "m"),
-            (r#"{"object":"error","message":"m","code":1}"#, "m"),
-            (r#"{"detail":"m"}"#, "m"),
+        let later = |what: &str| format!("the model server refuses requests for now: {what}");
+        let refused = |status: u16, what: &str| {
+            format!("the model server refused the request ({status}): {what}")
+        };
+        for (line, expected) in [
+            (
+                r#"data: {"error":{"message":"m","code":"E"}}"#,
+                refused(200, "m"),
+            ),
+            (r#"data: {"error":{"code":"E_BUSY"}}"#, later("E_BUSY")),
+            (r#"data: {"error":{"code":429}}"#, later("429")),
+            (
+                r#"data: {"error":{"code":"503","message":"m"}}"#,
+                later("m"),
+            ),
+            (
+                r#"data: {"error":{"code":400,"message":"busy"}}"#,
+                refused(400, "busy"),
+            ),
+            (
+                r#"data: {"error":"Model is loading"}"#,
+                later("Model is loading"),
+            ),
+            (r#"data: {"error":"m"}"#, refused(200, "m")),
+            (r#"data: [{"error":{"message":"m"}}]"#, refused(200, "m")),
+            (r#"[{"error":{"message":"m"}}]"#, refused(200, "m")),
+            (r#"{"errors":[{"message":"m"}]}"#, refused(200, "m")),
+            (r#"{"errors":["m","n"]}"#, refused(200, r#"["m","n"]"#)),
+            (
+                r#"{"object":"error","message":"m","code":1}"#,
+                refused(200, "m"),
+            ),
+            (r#"{"detail":"m"}"#, refused(200, "m")),
         ] {
-            let expected = format!("the model server refuses requests for now: {what}");
             assert_eq!(taken(&[line]), [expected], "{line}");
         }
-        let expected = "the model server refuses requests for now: m";
+        let expected = refused(200, "m");
         assert_eq!(
             taken(&["event: error", r#"data: {"message":"m"}"#]),
-            [expected]
+            [expected.as_str()]
         );
-        assert_eq!(taken(&["event: error", "data: m"]), [expected]);
-        assert_eq!(taken(&[r#"error: {"code":500,"message":"m"}"#]), [expected]);
-        assert_eq!(taken(&["error: m"]), [expected]);
+        for lines in [["event: error", "data: m"], ["", "error: m"]] {
+            assert_eq!(taken(&lines), [expected.as_str()], "{lines:?}");
+        }
+        let line = r#"error: {"code":500,"message":"m"}"#;
+        assert_eq!(taken(&[line]), [later("m")]);
+        let list = ["[{", r#""error": {"message": "m"}"#, "}]"];
+        assert_eq!(taken(&list), [expected.as_str()]);
+        assert_eq!(taken(&["[info] m", "[DONE]"]), ["end"]);
     }
 }

@@ -34,7 +34,7 @@ use crate::{
         arguments::Given,
         consent,
         progress::Turning,
-        told::{self, TellFlags},
+        told::{self, Printed, TellFlags},
     },
     config::Config,
     exit::{Exit, Failure},
@@ -168,7 +168,7 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
         Some(Ok(Ok(result))) => {
             let repaired = repair(Repairable::ToolResult, &result, Context::default());
             let result = repaired.map_or(result, |repaired| repaired.value);
-            let result = result.parse_lossy().unwrap_or(Value::Null);
+            let result = Printed::of(result).unwrap_or_else(|_| Value::Null.into());
             return told::print(&arguments.tool, &result, &arguments.tell, Exit::Refused);
         }
         Some(Ok(Err(ended))) => ended,
@@ -183,7 +183,7 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
 
 /// The arguments of a tool of which no schema is known.
 fn unfitted(given: &Given) -> Result<RawJson, Failure> {
-    Ok(RawJson::of(&given.fit(&json!({})).unwrap_or_default())?)
+    Ok(given.sent(&given.fit(&json!({})).unwrap_or_default())?)
 }
 
 /// Records the call of a server that was not reached.
@@ -231,7 +231,7 @@ async fn call(
     })?;
     let settled = match meant(&live, &listed, &asked) {
         Ok(meant) => match asked.given.fit(&meant.definition["inputSchema"]) {
-            Ok(arguments) => settle(&live, &meant, arguments, asked.agrees).await,
+            Ok(arguments) => settle(&live, &meant, arguments, &asked).await,
             // Words that are no arguments make no call.
             Err(error) => return Ok(Err(Ended::Failure(Failure::usage(error)))),
         },
@@ -326,10 +326,11 @@ async fn settle(
     live: &Live,
     meant: &Meant,
     arguments: Map<String, Value>,
-    agrees: bool,
+    asked: &Asked,
 ) -> Result<Settled, Refused> {
     let name = &meant.name;
-    let given = RawJson::of(&arguments).unwrap_or_else(|_| RawJson::empty_object());
+    let given = asked.given.sent(&arguments);
+    let given = given.unwrap_or_else(|_| RawJson::empty_object());
     let refused = |end, rule: String, failure| Refused {
         name: meant.shown.clone(),
         arguments: given.clone(),
@@ -356,7 +357,7 @@ async fn settle(
         let rule = format!("{rule}; {}", rules::INVALID_ARGUMENTS);
         return Err(refused(CallEnd::InvalidParams, rule, failure));
     }
-    if effect == Effect::Ask && !agrees {
+    if effect == Effect::Ask && !asked.agrees {
         let agreed = consent(&rule, live, name, &arguments).await;
         agreed.map_err(|failure| denied(rules::DENIED, failure))?;
     }

@@ -18,7 +18,7 @@ use crate::{
         arguments::{self, Given},
         consent,
         progress::Turning,
-        told::{self, TellFlags},
+        told::{self, Printed, TellFlags},
     },
     config::{Config, TextFormat},
     exit::{Exit, Failure},
@@ -70,7 +70,7 @@ struct Asked {
 /// What came of a call.
 struct Answer {
     /// As MCP has it.
-    result: Value,
+    result: Printed,
     /// How to exit when the tool refused.
     refusal: Exit,
 }
@@ -139,7 +139,7 @@ async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
         scratch.serving().leave_plans().await;
         scratch.close();
         let answer = tried?;
-        if needs_none || answer.result["isError"] == true {
+        if needs_none || answer.result.value["isError"] == true {
             return Ok(answer);
         }
     }
@@ -199,7 +199,7 @@ async fn ask(serving: &Serving, asked: &Asked, is_late: bool) -> Result<Answer, 
     };
     let is_theirs = tool.definition.is_some();
     let answers = (asked.agrees && is_theirs).then(rules::agreed);
-    let target = target(&asked.name, &arguments)?;
+    let target = target(asked, &arguments)?;
     let cx = Cx {
         answers,
         ..Cx::default()
@@ -242,7 +242,7 @@ fn answer(
             })
         }
         Ok(Outcome::Verbatim { result, .. }) => Ok(Answer {
-            result: result.parse_lossy()?,
+            result: Printed::of(result)?,
             refusal: Exit::Refused,
         }),
         Ok(Outcome::InputRequired(_)) => Err(Failure::refused(
@@ -275,26 +275,32 @@ fn exit_of(code: &str) -> Exit {
 }
 
 /// A result as MCP has it.
-fn whole(result: &ToolResult) -> Result<Value, Failure> {
+fn whole(result: &ToolResult) -> Result<Printed, Failure> {
     let mut content = Vec::with_capacity(result.content.len());
     for block in &result.content {
         content.push(match block {
-            orchestra_hub::Content::Text(text) => json!({"type": "text", "text": text}),
-            orchestra_hub::Content::Raw(raw) => raw.parse_lossy()?,
+            orchestra_hub::Content::Text(text) => json!({"type": "text", "text": text}).to_string(),
+            orchestra_hub::Content::Raw(raw) => raw.as_str().to_owned(),
         });
     }
-    let mut whole = json!({"content": content, "isError": result.is_error});
+    let mut whole = format!(
+        "{{\"content\":[{}],\"isError\":{}",
+        content.join(","),
+        result.is_error
+    );
     if let Some(structured) = &result.structured {
-        whole["structuredContent"] = structured.parse_lossy()?;
+        whole.push_str(",\"structuredContent\":");
+        whole.push_str(structured.as_str());
     }
-    Ok(whole)
+    whole.push('}');
+    Printed::of(RawJson::checked(whole.into())?)
 }
 
 /// A call of a tool that is not listed: the hub records it, as it does those of every face, and a
 /// server of others may say why it does not list it.
 async fn ask_unlisted(serving: &Serving, asked: &Asked, is_late: bool) -> Result<Answer, Failure> {
     let arguments = asked.given.fit(&json!({})).unwrap_or_default();
-    let target = target(&asked.name, &arguments)?;
+    let target = target(asked, &arguments)?;
     let cx = Cx {
         deadline: is_late.then(|| Instant::now() + LAST_LOOK),
         ..Cx::default()
@@ -315,7 +321,7 @@ async fn ask_unlisted(serving: &Serving, asked: &Asked, is_late: bool) -> Result
         );
         let content = json!([{"type": "text", "text": text}]);
         return Ok(Answer {
-            result: json!({"content": content, "isError": true}),
+            result: json!({"content": content, "isError": true}).into(),
             refusal: Exit::Problems,
         });
     }
@@ -323,10 +329,10 @@ async fn ask_unlisted(serving: &Serving, asked: &Asked, is_late: bool) -> Result
     Err(no_tool(serving, &asked.name))
 }
 
-fn target(name: &str, arguments: &Map<String, Value>) -> Result<Target, Failure> {
+fn target(asked: &Asked, arguments: &Map<String, Value>) -> Result<Target, Failure> {
     Ok(Target::Tool {
-        name: name.to_owned(),
-        arguments: RawJson::of(arguments)?,
+        name: asked.name.clone(),
+        arguments: asked.given.sent(arguments)?,
     })
 }
 

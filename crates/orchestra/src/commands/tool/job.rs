@@ -9,7 +9,7 @@ use crate::{
     commands::{
         arguments::{self, Given},
         job::{Refusal, Session},
-        told,
+        told::{self, Printed},
     },
     exit::{Exit, Failure},
     output::{self, Format},
@@ -42,6 +42,11 @@ pub(super) fn run(stream: UnixStream, command: Command) -> Result<Exit, Failure>
         return Ok(Exit::Ok);
     }
     let given = Given::read(call.words, call.args)?;
+    if matches!(given, Given::Object { exact: Some(_), .. }) {
+        return Err(Failure::usage_text(
+            "the arguments have an integer of more than 64 bits, which no tool of a job takes",
+        ));
+    }
     let (arguments, refusal) = match tool {
         Some(tool) => {
             let schema = &tool["inputSchema"];
@@ -57,7 +62,7 @@ pub(super) fn run(stream: UnixStream, command: Command) -> Result<Exit, Failure>
     };
     let params = json!({"name": name, "arguments": arguments});
     match session.request("tools/call", &params)? {
-        Ok(result) => told::print(&name, &result, &call.tell, refusal),
+        Ok(result) => told::print(&name, &Printed::from(result), &call.tell, refusal),
         Err(_) if tool.is_none() => Err(lacks(&name)),
         Err(Refusal(text)) => Err(Failure::refused(text)),
     }

@@ -700,6 +700,14 @@ fn output_schema_loses_the_keywords_that_validators_refuse() {
             json!({"default": {}, "b": {"default": {"$ref": "#/nowhere"}}}),
         ),
         (
+            json!({"a": {"$id": "u", "$defs": {"b": {}}}, "b": {"$ref": "#/properties/a"}, "c": {"id": "u"}}),
+            json!({"a": {"$defs": {"b": {}}}, "b": {"$ref": "#/properties/a"}, "c": {}}),
+        ),
+        (
+            json!({"id": {"type": "string", "id": 7}, "$id": {"$id": "u"}, "b": {"$ref": "gone"}}),
+            json!({"id": {"type": "string"}, "$id": {}, "b": {}}),
+        ),
+        (
             json!({"a": {"dependencies": {"x": {"type": "any"}, "y": ["z", "z"]}}}),
             json!({"a": {"dependencies": {"x": {}, "y": ["z"]}}}),
         ),
@@ -729,4 +737,29 @@ fn output_schema_with_names_that_validators_know_is_unchanged() {
     });
     let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema});
     assert_eq!(repaired(Repairable::Tool, &tool), Some((tool, Vec::new())));
+}
+
+#[test]
+fn schema_loses_the_identifier_of_early_drafts() {
+    for id in [
+        json!(null),
+        json!("u"),
+        json!("#a"),
+        json!(7),
+        json!({}),
+        json!([]),
+    ] {
+        let schema = |schema: Value, property: Value| {
+            let mut schema = schema;
+            schema["type"] = json!("object");
+            schema["properties"] = json!({"id": property});
+            schema
+        };
+        let given = schema(json!({"id": id}), json!({"type": "string", "id": id}));
+        let expected = schema(json!({}), json!({"type": "string"}));
+        let tool = json!({"name": "t", "inputSchema": given, "outputSchema": given});
+        let (tool, _) = repaired(Repairable::Tool, &tool).unwrap();
+        assert_eq!(tool["inputSchema"], expected, "{id}");
+        assert_eq!(tool["outputSchema"], expected, "{id}");
+    }
 }

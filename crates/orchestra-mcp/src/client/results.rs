@@ -110,6 +110,7 @@ pub(super) fn input(requests: Option<&RawValue>, state: Option<&str>) -> InputRe
             accepted(&RawJson::from_raw(requests))
         }),
         state: state.map(|state| State::Server(state).to_string()),
+        takes_errors: false,
     }
 }
 

@@ -72,6 +72,9 @@ fn null_stands_for_an_optional_member_that_is_absent() {
     result("initialize", &format!("{hello},{null}"));
     result("ping", null);
     result("tools/list", &format!(r#""cursor":null,{null}"#));
+    for method in ["tools/list", "prompts/list", "resources/list"] {
+        result(method, r#""cursor":"""#);
+    }
     let call = r#""name":"test_simple_text","arguments":null"#;
     result("tools/call", &format!("{call},{null}"));
     let prompt = r#""name":"test_prompt_with_arguments","arguments":{"arg1":"a","arg2":null}"#;

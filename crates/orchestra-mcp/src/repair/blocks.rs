@@ -54,6 +54,19 @@ pub(super) fn completion(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     wrapped(&shapes::COMPLETION, "completion", &completion, notes)
 }
 
+/// The values of a completion with what is known of them. Values alone are taken for it.
+pub(super) fn completed(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    if items(value).is_none() && !is_text(value) {
+        return fix(&shapes::COMPLETED, value, notes);
+    }
+    notes.add("was no object: made one");
+    let object = Object::default().with("values", value).finish();
+    match fix(&shapes::COMPLETED, &object, notes) {
+        Fixed::Same => Fixed::Other(object),
+        fixed => fixed,
+    }
+}
+
 /// A result that is no object is the only member that it could be.
 fn wrapped(shape: &Shape, key: &str, value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     let is_result = value.members().is_some()

@@ -305,14 +305,16 @@ pub(super) static COMPLETION: Shape = Shape::Object(&[
     RESULT,
     &[defaulted(
         "completion",
-        Shape::Object(&[&[
-            defaulted("values", Shape::By(blocks::values), "[]"),
-            optional("total", Shape::Integer),
-            optional("hasMore", Shape::Truth),
-        ]]),
+        Shape::By(blocks::completed),
         "{\"values\":[]}",
     )],
 ]);
+
+pub(super) static COMPLETED: Shape = Shape::Object(&[&[
+    defaulted("values", Shape::By(blocks::values), "[]"),
+    optional("total", Shape::Integer),
+    optional("hasMore", Shape::Truth),
+]]);
 
 /// Members that all results share.
 static RESULT: &[Member] = &[

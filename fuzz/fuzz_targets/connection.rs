@@ -345,6 +345,7 @@ fn outcome(kind: u8) -> Result<Outcome, ProviderError> {
         Ok(Outcome::InputRequired(InputRequired {
             requests,
             state: state.then(|| "s".into()),
+            takes_errors: false,
         }))
     };
     match kind % 8 {

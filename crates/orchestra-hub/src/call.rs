@@ -11,7 +11,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -40,6 +40,9 @@ pub struct Call {
     ended: Option<Instant>,
 }
 
+/// Longest time that a request for a URI waits for providers that start.
+const START: Duration = Duration::from_secs(30);
+
 type Answer = Result<Outcome, ProviderError>;
 type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
@@ -63,6 +66,8 @@ struct Later {
     toolset: Toolset,
     caller: Arc<Semaphore>,
     request: Box<Request>,
+    /// How long it waits for the provider of a URI.
+    until: Instant,
 }
 
 struct Start {
@@ -131,8 +136,11 @@ impl Call {
             bill: Some(bill),
             ended: None,
         };
-        // What is not known may be that of a provider who does not know yet what it offers.
+        // What is not known may be that of a provider who does not know yet what it offers. A URI does not tell whose it
+        // is, and so each of them is waited for.
+        let until = deadline.min(now + START);
         let settling = match &route {
+            _ if view.lacks_uri(&request.target) => hub.starting(until),
             Route::Refuse(ProviderError::Unknown { kind, .. }, _) if *kind != "method" => {
                 hub.settling(now)
             }
@@ -144,6 +152,7 @@ impl Call {
                     toolset: view.toolset.clone(),
                     caller: Arc::clone(caller_permits),
                     request,
+                    until,
                 };
                 call.state = State::Settling(settling, Box::new(later));
             }
@@ -216,6 +225,13 @@ impl Call {
         let route = view.route(&mut request, &hub.config.permission);
         if let Some(bill) = &mut self.bill {
             bill.record = bill.record.is_some().then(|| record_of(&request));
+        }
+        if view.lacks_uri(&request.target)
+            && let Some(starting) = hub.starting(later.until)
+        {
+            let later = Later { request, ..later };
+            self.state = State::Settling(starting, Box::new(later));
+            return;
         }
         self.set_out(route, &later.caller, request);
     }

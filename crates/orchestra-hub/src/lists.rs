@@ -1,7 +1,7 @@
 //! Lists while a provider does not know yet what it offers: they wait for it, once and not for
 //! long, so that a client that asks at its start sees what will be there a moment later.
 
-use std::{sync::Arc, time::Instant};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Instant};
 
 use orchestra_wire::Revision;
 use tokio::time::timeout_at;
@@ -75,6 +75,37 @@ impl Inner {
                     tracing::warn!(provider = %slot.id, "provider is not ready; lists are returned without its entries");
                 }
             }
+        }))
+    }
+
+    /// Waits until one more provider knows what it offers, or until a time. Returns `None` when there is no such
+    /// provider, or the time is over.
+    pub(crate) fn starting(&self, until: Instant) -> Option<BoxFuture<()>> {
+        let now = Instant::now();
+        let merged = self.merged();
+        let unknown = merged
+            .slots()
+            .filter(|slot| !slot.lists_anew && !slot.is_ready());
+        let mut unknown: Vec<BoxFuture<()>> = unknown
+            .map(|slot| -> BoxFuture<()> {
+                slot.awaited_since(now);
+                let slot = Arc::clone(slot);
+                Box::pin(async move { slot.ready().await })
+            })
+            .collect();
+        let until = tokio::time::Instant::from_std(until);
+        if unknown.is_empty() || tokio::time::Instant::now() >= until {
+            return None;
+        }
+        let one = poll_fn(move |cx| {
+            let mut all = unknown.iter_mut();
+            match all.any(|ready| ready.as_mut().poll(cx).is_ready()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        });
+        Some(Box::pin(async move {
+            let _ = timeout_at(until, one).await;
         }))
     }
 

@@ -158,6 +158,8 @@ pub struct InputRequired {
     pub requests: RawJson,
     /// Opaque text handed back with the answers.
     pub state: Option<String>,
+    /// Whether an error of the client answers a question. Otherwise it ends the call.
+    pub takes_errors: bool,
 }
 
 /// Why a provider could not answer.

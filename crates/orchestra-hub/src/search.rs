@@ -261,6 +261,10 @@ impl de::Visitor<'_> for LimitVisitor {
 impl<'de> Deserialize<'de> for Cursor {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
+        // The first page.
+        if text.is_empty() {
+            return Ok(Self(0));
+        }
         text.parse().map(Self).map_err(|_| {
             let unexpected = de::Unexpected::Str(&text);
             de::Error::invalid_value(unexpected, &"a next_cursor of find_tools")

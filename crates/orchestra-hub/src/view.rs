@@ -190,12 +190,32 @@ impl View {
                 reference: CompletionRef::Prompt(name),
                 ..
             } => self.late(name).filter(|slot| slot.lists_anew),
+            Target::Resource { uri }
+            | Target::Complete {
+                reference: CompletionRef::Resource(uri),
+                ..
+            } => self.late(uri).filter(|slot| slot.lists_anew),
             _ => None,
         };
         match (late, &request.target) {
             (Some(_), Target::Tool { name, .. }) if !permission.permits(name) => denied(name),
             (Some(slot), _) => to(slot),
             (None, _) => route,
+        }
+    }
+
+    /// Returns whether a request has a URI that no provider is known to offer.
+    pub(crate) fn lacks_uri(&self, target: &Target) -> bool {
+        match target {
+            Target::Resource { uri }
+            | Target::Complete {
+                reference: CompletionRef::Resource(uri),
+                ..
+            } => {
+                let is_offered = self.merged.find_offered(uri).is_some();
+                !is_offered && self.merged.find_template(uri).is_none()
+            }
+            _ => false,
         }
     }
 

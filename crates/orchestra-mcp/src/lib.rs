@@ -5,7 +5,7 @@
 //! for any pair of async byte streams, also in memory, [`http`] for HTTP, and [`post`] for one message
 //! at a time. [`Direct`] makes calls for faces that have a form of their own, and
 //! [`ServerLifecycle`] starts, watches and stops a server. [`files`] reads what a configuration names,
-//! and [`owners`] refuses what other users wrote. [`repair`] makes of definitions and results what clients accept.
+//! and [`owners`] refuses what other users wrote. [`repair`] makes of definitions, results and questions what clients accept.
 
 mod activity;
 mod attribution;

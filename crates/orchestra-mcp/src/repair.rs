@@ -1,4 +1,4 @@
-//! Repair of definitions and results that servers send: a member that no client of the official
+//! Repair of definitions, results and questions that servers send: a member that no client of the official
 //! SDKs accepts is corrected or left out, and everything else stays as it came.
 //!
 //! The SDKs check a whole answer against the schema of the protocol, so one wrong member of one tool hides every tool.
@@ -9,6 +9,7 @@ mod blocks;
 mod icons;
 mod pattern;
 mod plain;
+mod questions;
 mod schema;
 mod shapes;
 #[cfg(test)]
@@ -31,7 +32,7 @@ const MAX_REPORTED: usize = 8;
 /// Longest path of a member that is reported, in bytes.
 const MAX_PATH: usize = 120;
 
-/// Definitions and results that a client checks as a whole.
+/// Definitions, results and questions that a client checks as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repairable {
     /// An item of `tools/list`.
@@ -50,6 +51,10 @@ pub enum Repairable {
     ResourceResult,
     /// The result of `completion/complete`.
     Completion,
+    /// The parameters of `elicitation/create`.
+    Elicitation,
+    /// The parameters of `sampling/createMessage`.
+    Sampling,
 }
 
 /// Context of a value: facts that the value itself may lack.
@@ -85,6 +90,16 @@ pub fn repair(kind: Repairable, value: &RawJson, context: Context<'_>) -> Option
         value,
         repairs: notes.finish(),
     })
+}
+
+/// Repairs the parameters of a question to a client. `None` when it has no such parameters, or cannot be repaired.
+pub(crate) fn question(method: &str, params: &RawJson) -> Option<Repaired> {
+    let kind = match method {
+        "elicitation/create" => Repairable::Elicitation,
+        "sampling/createMessage" => Repairable::Sampling,
+        _ => return None,
+    };
+    repair(kind, params, Context::default())
 }
 
 /// Result of fitting a value to a shape.

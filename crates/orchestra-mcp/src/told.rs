@@ -283,7 +283,15 @@ impl MetaCache {
 
 impl<'a> RequestMeta<'a> {
     fn parse(value: &'a RawValue) -> Result<Self, RpcError> {
-        let fields = MetaFields::find(Some(value), "_meta").map_err(invalid_fields)?;
+        let mut fields = MetaFields::find(Some(value), "_meta").map_err(invalid_fields)?;
+        // Many languages write null for what is absent.
+        for field in [
+            &mut fields.progress_token,
+            &mut fields.protocol_version,
+            &mut fields.log_level,
+        ] {
+            *field = field.filter(|value| value.get() != "null");
+        }
         if let Some(token) = fields.progress_token {
             RequestId::from_raw(token).map_err(|_| {
                 RpcError::invalid_params("progressToken must be a string or an integer")
@@ -490,6 +498,15 @@ mod tests {
     fn a_stateless_request_names_a_known_revision_and_its_capabilities() {
         let parse = |text| RequestMeta::parse(raw(text));
         assert!(parse(r#"{"progressToken":1}"#).unwrap().stateless.is_none());
+        let null = parse(
+            r#"{"progressToken":null,"io.modelcontextprotocol/protocolVersion":null,"io.modelcontextprotocol/logLevel":null}"#,
+        )
+        .unwrap();
+        assert!(null.progress_token.is_none() && null.stateless.is_none());
+        let null = parse(
+            r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":null}"#,
+        );
+        assert_eq!(null.unwrap().stateless.unwrap().log_level, None);
         let code = |text| parse(text).unwrap_err().code.0;
         assert_eq!(
             code(r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#),

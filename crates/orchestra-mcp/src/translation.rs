@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use orchestra_wire::{RawJson, RequestId, Rope, write};
+use orchestra_wire::{RawJson, RequestId, Rope, RpcError, write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -20,6 +20,9 @@ const INPUT: &str = "orchestra/input";
 
 /// The member of a request's `_meta` that says what its caller can be asked for.
 pub(crate) const CALLER: &str = "orchestra/clientCapabilities";
+
+/// The member of an answer that has the error of a client.
+const ERROR: &str = "orchestra/error";
 
 /// A longer key is not used.
 const MAX_KEY_BYTES: usize = 256;
@@ -83,6 +86,17 @@ pub(crate) fn without_about(params: &RawJson) -> RawJson {
     let meta = rest.peek().is_some().then(|| object(rest));
     let meta = meta.map(|meta| (Cow::Borrowed("_meta"), meta));
     object(meta.into_iter().chain(others(Some(params), "_meta")))
+}
+
+/// The answer of a client that refuses a question.
+pub(crate) fn refusal(error: &RawValue) -> RawJson {
+    object([(Cow::Borrowed(ERROR), RawJson::from_raw(error))])
+}
+
+/// The error with which a client refused a question.
+pub(crate) fn refused_with(answer: &RawJson) -> Option<RpcError> {
+    let error = answer.member(ERROR)?;
+    Some(RpcError::from_raw(error.parse().ok()?))
 }
 
 impl About {

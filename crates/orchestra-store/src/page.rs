@@ -64,7 +64,8 @@ impl PageRequest {
         &'a self,
         key: impl FnOnce(&'a Cursor) -> Result<K, CursorError>,
     ) -> Result<Option<K>, CursorError> {
-        self.cursor.as_ref().map(key).transpose()
+        let cursor = self.cursor.as_ref().filter(|cursor| !cursor.0.is_empty());
+        cursor.map(key).transpose()
     }
 
     pub(crate) fn limit(&self) -> usize {
@@ -143,13 +144,13 @@ impl<T> Filling<T> {
 impl Cursor {
     const MAX_BYTES: usize = 256;
 
-    /// Takes the text of a cursor as a caller hands it back. Whether it belongs to the list is seen
+    /// Takes the text of a cursor as a caller hands it back. An empty one means the front. Whether it belongs to the list is seen
     /// when the list is read.
     ///
     /// # Errors
     /// When no list gives such a cursor.
     pub fn parse(text: &str) -> Result<Self, CursorError> {
-        let legal = (1..=Self::MAX_BYTES).contains(&text.len())
+        let legal = text.len() <= Self::MAX_BYTES
             && text
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'~'));

@@ -95,10 +95,7 @@ impl RpcError {
             },
             None => match serde_json::from_str(value.get()) {
                 Ok(parts) if value.get().starts_with('{') => parts,
-                _ => {
-                    let text = "the peer sent a malformed error";
-                    return Self::new(ErrorCode::INTERNAL_ERROR, text);
-                }
+                _ => return Self::malformed(value),
             },
         };
         let written = parts.code.map(RawValue::get).unwrap_or_default();
@@ -119,8 +116,12 @@ impl RpcError {
             (None, _) => {
                 let data = parts.data.and_then(text_of);
                 let data = data.filter(|text| !text.trim().is_empty());
+                let others = || match has_others(value) {
+                    true => format!(": {}", shown(value.get())),
+                    false => String::new(),
+                };
                 data.map_or_else(
-                    || "the peer sent an error without a message".to_owned(),
+                    || format!("the peer sent an error without a message{}", others()),
                     |text| shown(&text).into_owned(),
                 )
             }
@@ -134,6 +135,17 @@ impl RpcError {
             message: message.into(),
             data: parts.data.map(RawJson::from_raw),
         }
+    }
+
+    /// Reads an error that is neither an object nor a text. An array of one element is that element.
+    fn malformed(value: &RawValue) -> Self {
+        if let Ok([error]) = serde_json::from_str::<[&RawValue; 1]>(value.get())
+            && !error.get().starts_with('[')
+        {
+            return Self::from_raw(error);
+        }
+        let text = format!("the peer sent a malformed error: {}", shown(value.get()));
+        Self::new(ErrorCode::INTERNAL_ERROR, text)
     }
 
     /// -32601 with the text that Orchestra has always used.
@@ -156,6 +168,13 @@ impl RpcError {
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::INVALID_REQUEST, message)
     }
+}
+
+/// Returns whether an error has members that JSON-RPC does not know.
+fn has_others(error: &RawValue) -> bool {
+    let members = RawJson::from_raw(error);
+    let mut members = members.members().into_iter().flatten();
+    members.any(|member| !["code", "message", "data"].contains(&&*member.key))
 }
 
 #[cfg(test)]
@@ -188,8 +207,20 @@ mod tests {
             (r#"{"code":-1,"message":"","data":"why"}"#, -1, "why"),
             (r#"{"code":"E_GONE","data":"why"}"#, -32603, "E_GONE: why"),
             (r#""it broke""#, -32603, "it broke"),
-            ("[]", -32603, "the peer sent a malformed error"),
-            ("true", -32603, "the peer sent a malformed error"),
+            (r#"["it broke"]"#, -32603, "it broke"),
+            (r#"[{"code":-1,"message":"m"}]"#, -1, "m"),
+            (
+                r#"["a","b"]"#,
+                -32603,
+                "the peer sent a malformed error: [\"a\",\"b\"]",
+            ),
+            (
+                r#"{"code":-1,"detail":"why"}"#,
+                -1,
+                "the peer sent an error without a message: {\"code\":-1,\"detail\":\"why\"}",
+            ),
+            ("[]", -32603, "the peer sent a malformed error: []"),
+            ("true", -32603, "the peer sent a malformed error: true"),
         ] {
             assert_eq!(read(text), (code, message.to_owned()), "{text}");
         }

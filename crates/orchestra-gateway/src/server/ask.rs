@@ -157,6 +157,7 @@ pub(super) fn question(
     Ok(InputRequired {
         requests: RawJson::of(&requests).unwrap_or_else(|_| RawJson::empty_object()),
         state: Some(format!("{ASKED}:{}", open.begin())),
+        takes_errors: false,
     })
 }
 
@@ -220,6 +221,7 @@ mod tests {
         let mut input = InputRequired {
             requests: RawJson::empty_object(),
             state: Some("theirs".to_owned()),
+            takes_errors: false,
         };
         wrap(Mind::Yes, &mut input, &open);
         for mind in [Mind::Yes, Mind::Unasked] {
@@ -267,6 +269,7 @@ mod tests {
                 let mut input = InputRequired {
                     requests: RawJson::empty_object(),
                     state: state.map(str::to_owned),
+                    takes_errors: false,
                 };
                 wrap(mind, &mut input, &open);
                 let mut cx = again(input.state.as_deref(), &json!({}));

@@ -166,6 +166,42 @@ async fn a_list_waits_for_who_does_not_know_yet_and_not_for_long() {
     assert!(attachment.is_settled());
 }
 
+/// The only provider that offers resources would answer that there is none.
+#[tokio::test(start_paused = true)]
+async fn read_waits_for_each_provider_that_starts() {
+    let (late, never) = (late("late"), late("never"));
+    let mut here = resources();
+    here.resources[0].uri = "here://one".into();
+    here.templates.clear();
+    let hub = hub(&[&provider("here", here)]);
+    hub.register(never.clone()).unwrap();
+    hub.register(late.clone()).unwrap();
+    let attachment = hub.attach(caller(), Toolset::All);
+    let read = |uri: &str| {
+        let target = Target::Resource { uri: uri.into() };
+        let cx = Cx::default();
+        attachment.call(Request { target, cx })
+    };
+    let (listed, by_template) = (read("test://one"), read("test://many/7"));
+    let reading = tokio::spawn(async move { (listed.await, by_template.await) });
+    late.is_waited_for().await;
+    tokio::time::advance(HubConfig::default().list_wait * 2).await;
+    late.know(resources());
+    let (listed, by_template) = reading.await.unwrap();
+    for answer in [listed, by_template] {
+        let said = text(answer.unwrap());
+        assert!(said.starts_with("late Resource"), "{said}");
+    }
+    // What is offered waits for nobody, and what nobody offers does not wait forever.
+    let begun = Instant::now();
+    let said = text(read("here://one").await.unwrap());
+    assert!(said.starts_with("here Resource"), "{said}");
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let error = read("other://one").await.unwrap_err();
+    assert!(matches!(error, ProviderError::Unknown { .. }), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
 #[tokio::test]
 async fn call_of_a_tool_that_is_not_listed_yet_may_last() {
     let late = late("late");

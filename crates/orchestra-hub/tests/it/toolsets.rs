@@ -271,6 +271,8 @@ async fn a_search_lists_all_page_by_page() {
         assert!(said.starts_with("argument `limit`: invalid"), "{said}");
         assert!(said.ends_with(expected), "{said}");
     }
+    let first = find(json!({"limit": 2})).await;
+    assert_eq!(find(json!({"limit": 2, "cursor": ""})).await, first);
     let said = find(json!({"cursor": "x"})).await;
     assert_eq!(
         said,

@@ -122,6 +122,7 @@ fn ask(requests: &Value, state: Option<String>) -> Answer {
     Ok(Outcome::InputRequired(InputRequired {
         requests: raw(requests),
         state,
+        takes_errors: false,
     }))
 }
 

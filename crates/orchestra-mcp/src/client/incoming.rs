@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
     task::{Context, Poll, ready},
 };
 
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     attribution::objection,
+    repair::{Repaired, question},
     told::{Ask, level_of},
     translation::{self, About},
 };
@@ -284,6 +285,7 @@ fn asked_of(
     if method == "ping" {
         return Some((id, Ok(RawJson::empty_object())));
     }
+    let params = params.map(|params| accepted(session, &method, params));
     let raw = params
         .as_ref()
         .and_then(|params| serde_json::from_str::<&RawValue>(params.as_str()).ok());
@@ -330,6 +332,20 @@ fn asked_of(
     };
     let text = format!("{ask} cannot be asked for: {refused}");
     Some((id, Err(RpcError::new(NOT_ALLOWED, text))))
+}
+
+/// Parameters of a question that clients accept. The first repair is logged.
+fn accepted(session: &Session, method: &str, params: RawJson) -> RawJson {
+    let Some(Repaired { value, repairs }) = question(method, &params) else {
+        return params;
+    };
+    if let Some(first) = repairs.first()
+        && !session.has_odd_questions.swap(true, Ordering::Relaxed)
+    {
+        let server = &session.config.name;
+        tracing::warn!(%server, method, %first, "repaired a question that clients would refuse");
+    }
+    value
 }
 
 /// The call that a question belongs to: the one that it came with or that it names, else the one

@@ -18,22 +18,25 @@ const ITEMS: usize = 20_000;
 const BYTES: usize = 64 * 1024 * 1024;
 
 /// The items of a page and where the next one begins; members of an unknown form are as if they
-/// were not there. `None` when the page is no object.
+/// were not there. An array is the items alone. `None` when the page is neither an object nor an array.
 fn page(result: &RawJson, kind: ListKind) -> Option<(Vec<RawJson>, Option<RawJson>)> {
     if result.as_str() == "null" {
         return Some((Vec::new(), None));
     }
-    result.members()?;
+    let elements = |array: &RawJson| -> Option<Vec<RawJson>> {
+        let all = array.parse::<Vec<&RawValue>>().ok()?;
+        Some(all.into_iter().map(RawJson::from_raw).collect())
+    };
+    if result.members().is_none() {
+        return Some((elements(result)?, None));
+    }
     let items = match result.member(key(kind)) {
         None => Vec::new(),
         Some(items) if items.as_str() == "null" => Vec::new(),
         Some(items) => match items.members() {
             // Items by their names.
             Some(members) => members.map(|member| member.value).collect(),
-            None => {
-                let all: Vec<&RawValue> = items.parse().unwrap_or_default();
-                all.into_iter().map(RawJson::from_raw).collect()
-            }
+            None => elements(&items).unwrap_or_default(),
         },
     };
     let is_cursor = |cursor: &RawJson| {
@@ -213,7 +216,10 @@ mod tests {
             (r#"{"tools":[],"nextCursor":{}}"#, Some((0, None))),
             (r#"{"tools":7}"#, Some((0, None))),
             (r#"{"tools":"x"}"#, Some((0, None))),
-            ("[]", None),
+            ("[]", Some((0, None))),
+            (r#"[{"name":"a"}]"#, Some((1, None))),
+            ("7", None),
+            ("\"x\"", None),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }

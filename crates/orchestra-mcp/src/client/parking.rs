@@ -17,7 +17,7 @@ use super::{
     session::{Session, Waiting, spawn},
 };
 use crate::hex::hex;
-use crate::translation::object;
+use crate::translation::{object, refused_with};
 
 /// Calls that may wait at once.
 const MOST: usize = 1_024;
@@ -98,6 +98,7 @@ impl Parking {
         InputRequired {
             requests,
             state: Some(State::Parked(&name).to_string()),
+            takes_errors: true,
         }
     }
 
@@ -121,7 +122,10 @@ impl Parked {
                 let answer = given.as_ref().map(|given| (cx, given));
                 self.session.roots_answered(answer);
             }
-            let answer = given.ok_or_else(|| refusal("the client did not answer"));
+            let answer = match given {
+                Some(given) => refused_with(&given).map_or(Ok(given), Err),
+                None => Err(refusal("the client did not answer")),
+            };
             spawn(self.session.link.respond(asked.id, answer));
         }
     }

@@ -8,6 +8,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{ClientError, parking::State, tasks::TaskName};
+use crate::{
+    repair::question,
+    translation::{object, others},
+};
 
 /// What a result says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +106,38 @@ impl Kind {
 /// Questions of a stateless server.
 pub(super) fn input(requests: Option<&RawValue>, state: Option<&str>) -> InputRequired {
     InputRequired {
-        requests: requests.map_or_else(RawJson::empty_object, RawJson::from_raw),
+        requests: requests.map_or_else(RawJson::empty_object, |requests| {
+            accepted(&RawJson::from_raw(requests))
+        }),
         state: state.map(|state| State::Server(state).to_string()),
+        takes_errors: false,
+    }
+}
+
+/// Questions whose parameters clients accept.
+fn accepted(requests: &RawJson) -> RawJson {
+    let repaired = |request: &RawJson| {
+        let method: String = request.member("method")?.parse().ok()?;
+        let repaired = question(&method, &request.member("params")?)?;
+        let first = repaired.repairs.first()?;
+        tracing::debug!(%method, %first, "repaired a question that clients would refuse");
+        let params = (Cow::Borrowed("params"), repaired.value);
+        Some(object(others(Some(request), "params").chain([params])))
+    };
+    let mut has_changed = false;
+    let members = requests.members().into_iter().flatten();
+    let members: Vec<_> = members
+        .map(|member| match repaired(&member.value) {
+            Some(request) => {
+                has_changed = true;
+                (member.key, request)
+            }
+            None => (member.key, member.value),
+        })
+        .collect();
+    match has_changed {
+        true => object(members),
+        false => requests.clone(),
     }
 }
 

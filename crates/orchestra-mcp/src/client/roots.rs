@@ -137,6 +137,7 @@ pub(super) fn question() -> InputRequired {
     InputRequired {
         requests: RawJson::from_static(r#"{"roots":{"method":"roots/list"}}"#),
         state: Some(State::Roots.to_string()),
+        takes_errors: false,
     }
 }
 

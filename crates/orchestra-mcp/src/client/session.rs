@@ -83,6 +83,8 @@ pub(super) struct Session {
     is_over: AtomicBool,
     timeouts: AtomicU32,
     is_probed: AtomicBool,
+    /// A question of the server was repaired, and that is logged.
+    pub(super) has_odd_questions: AtomicBool,
     /// Calls of others that run.
     busy: AtomicUsize,
     last_used: Mutex<Instant>,
@@ -161,6 +163,7 @@ impl Session {
             is_over: AtomicBool::new(false),
             timeouts: AtomicU32::new(0),
             is_probed: AtomicBool::new(false),
+            has_odd_questions: AtomicBool::new(false),
             busy: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
         });

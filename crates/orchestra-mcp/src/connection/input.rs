@@ -35,6 +35,8 @@ pub(super) struct Asking {
     keys: Vec<String>,
     answers: Vec<Option<RawJson>>,
     state: Option<String>,
+    /// Whether an error of the client answers a question.
+    takes_errors: bool,
 }
 
 /// A request of ours that the client has not answered.
@@ -88,7 +90,7 @@ impl Connection {
                 self.settle(ticket, Ok(Outcome::InputRequired(input)), out);
                 Step::Nothing
             }
-            Era::Session => self.ask(ticket, &wanted, input.state, now, out),
+            Era::Session => self.ask(ticket, &wanted, input.state, input.takes_errors, now, out),
         }
     }
 
@@ -117,6 +119,7 @@ impl Connection {
         ticket: &Ticket,
         wanted: &Wanted<'_>,
         state: Option<String>,
+        takes_errors: bool,
         now: Instant,
         out: &mut Rope,
     ) -> Step {
@@ -176,6 +179,7 @@ impl Connection {
             keys: wanted.0.iter().map(|(key, _)| key.clone()).collect(),
             answers: vec![None; wanted.0.len()],
             state,
+            takes_errors,
         };
         if let Some(open) = self.open.get_mut(&ticket.id) {
             open.stage = Stage::Asking(Box::new(asking));
@@ -223,6 +227,7 @@ impl Connection {
         let answer = match response.reply {
             Reply::Result(result) => RawJson::from_raw(result),
             Reply::Error(_) if question.is_for_roots() => no_roots(),
+            Reply::Error(error) if self.takes_errors(&question) => translation::refusal(error),
             Reply::Error(error) => {
                 let ticket = question.ticket?;
                 self.withdraw_questions(ticket.serial, out);
@@ -241,6 +246,14 @@ impl Connection {
         };
         let answers = self.fill_in(&question, answer)?;
         self.again(ticket, answers)
+    }
+
+    /// Returns whether an error of the client answers a question.
+    fn takes_errors(&self, question: &Question) -> bool {
+        let ticket = question.ticket.as_ref();
+        let open = ticket.and_then(|ticket| self.open.get(&ticket.id));
+        let stage = open.map(|open| &open.stage);
+        matches!(stage, Some(Stage::Asking(asking)) if asking.takes_errors)
     }
 
     /// Notes an answer to a question. Returns the answers to all questions of the call, once none is missing.

@@ -8,6 +8,7 @@ use orchestra_wire::{
     Direction, Era, Fields, Line, Method, MethodKind, RawJson, RequestId, RequestRef, Revision,
     Rope, RpcError, text_of,
 };
+use serde_json::value::RawValue;
 
 use super::{
     Connection, Handled,
@@ -303,9 +304,10 @@ impl Connection {
     }
 }
 
-/// Where the page starts that a request asks for.
+/// Where the page starts that a request asks for. An empty cursor means the first page.
 pub(super) fn start_of(parsed: &Parsed<'_, '_>, list: Paged) -> Result<usize, RpcError> {
-    match parsed.fields.cursor.filter(|cursor| cursor.get() != "null") {
+    let is_given = |cursor: &&RawValue| !matches!(cursor.get(), "null" | "\"\"");
+    match parsed.fields.cursor.filter(is_given) {
         None => Ok(0),
         Some(cursor) => {
             let cursor = text_of(cursor)

@@ -40,8 +40,11 @@ struct Listen {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Filter {
+    #[serde(deserialize_with = "flag")]
     tools_list_changed: bool,
+    #[serde(deserialize_with = "flag")]
     prompts_list_changed: bool,
+    #[serde(deserialize_with = "flag")]
     resources_list_changed: bool,
     #[serde(deserialize_with = "few")]
     resource_subscriptions: Vec<String>,
@@ -273,8 +276,17 @@ fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Err
             }
             Ok(texts)
         }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
     }
-    deserializer.deserialize_seq(Few)
+    deserializer.deserialize_any(Few)
+}
+
+/// A flag, which is false where it is null.
+fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 const SUBSCRIPTION_ID: &[u8] = b"\"io.modelcontextprotocol/subscriptionId\":";

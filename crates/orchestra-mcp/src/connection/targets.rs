@@ -58,9 +58,12 @@ fn texts(value: Option<&RawValue>, name: &str) -> Result<BTreeMap<String, String
     let Some(value) = object(value, name)? else {
         return Ok(BTreeMap::new());
     };
-    serde_json::from_str(value.get()).map_err(|_| {
-        RpcError::invalid_params(format!("parameter {name} must be an object of strings"))
-    })
+    let texts: BTreeMap<String, Option<String>> =
+        serde_json::from_str(value.get()).map_err(|_| {
+            RpcError::invalid_params(format!("parameter {name} must be an object of strings"))
+        })?;
+    let given = texts.into_iter();
+    Ok(given.filter_map(|(key, text)| Some((key, text?))).collect())
 }
 
 /// What a call of `method` names by its parameters alone, which lie in `frame`.

@@ -54,6 +54,19 @@ pub(super) fn completion(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     wrapped(&shapes::COMPLETION, "completion", &completion, notes)
 }
 
+/// The values of a completion with what is known of them. Values alone are taken for it.
+pub(super) fn completed(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    if items(value).is_none() && !is_text(value) {
+        return fix(&shapes::COMPLETED, value, notes);
+    }
+    notes.add("was no object: made one");
+    let object = Object::default().with("values", value).finish();
+    match fix(&shapes::COMPLETED, &object, notes) {
+        Fixed::Same => Fixed::Other(object),
+        fixed => fixed,
+    }
+}
+
 /// A result that is no object is the only member that it could be.
 fn wrapped(shape: &Shape, key: &str, value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     let is_result = value.members().is_some()
@@ -83,7 +96,7 @@ pub(super) fn blocks(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
 }
 
 /// Fits the elements of an array, or a single one; each may become several.
-fn each(
+pub(super) fn each(
     value: &RawJson,
     notes: &mut Notes<'_>,
     mut fit: impl FnMut(RawJson, &mut Notes<'_>) -> Vec<(RawJson, Fixed)>,
@@ -126,7 +139,7 @@ fn each(
 }
 
 /// One content block. One that no client knows becomes text.
-fn block(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+pub(super) fn block(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     if value.members().is_none() {
         notes.add("is no content block: made text");
         return match value.as_str() {
@@ -457,13 +470,9 @@ pub(super) fn messages(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
                 .with("content", &text_block(&in_words(&content)));
             return vec![(item, Fixed::Other(message.finish()))];
         };
-        let is_role = item
-            .member("role")
-            .as_ref()
-            .and_then(text)
-            .is_some_and(|role| matches!(&*role, "user" | "assistant"));
+        let has_role = item.member("role").as_ref().is_some_and(is_role);
         let several = items(&content);
-        if let (true, None) = (is_role, &several) {
+        if let (true, None) = (has_role, &several) {
             let fixed = notes.within("content", |notes| block(&content, notes));
             let fixed = match fixed {
                 Fixed::Same => Fixed::Same,
@@ -494,8 +503,13 @@ pub(super) fn messages(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     })
 }
 
+/// Returns whether clients accept a role.
+pub(super) fn is_role(role: &RawJson) -> bool {
+    matches!(role.as_str(), "\"user\"" | "\"assistant\"")
+}
+
 /// The role that a client accepts for the one that was given.
-fn role(message: &RawJson) -> RawJson {
+pub(super) fn role(message: &RawJson) -> RawJson {
     let role = message.member("role");
     let role = role.as_ref().and_then(text).unwrap_or_default();
     match &*role.to_ascii_lowercase() {
@@ -534,13 +548,13 @@ pub(super) fn time_to_live(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     }
 }
 
-fn text_block(text: &str) -> RawJson {
+pub(super) fn text_block(text: &str) -> RawJson {
     let block = Object::default().with("type", &quoted("text"));
     block.with("text", &quoted(text)).finish()
 }
 
 /// A value as text: text as it is, anything else as JSON.
-fn in_words(value: &RawJson) -> Cow<'_, str> {
+pub(super) fn in_words(value: &RawJson) -> Cow<'_, str> {
     text(value).unwrap_or_else(|| {
         let json = value.as_str();
         Cow::Borrowed(&json[..json.floor_char_boundary(MAX_SHOWN)])
@@ -548,11 +562,11 @@ fn in_words(value: &RawJson) -> Cow<'_, str> {
 }
 
 /// An object with another value of one member.
-fn with_member<'o>(object: &'o RawJson, key: &'o str, value: &RawJson) -> RawJson {
+pub(super) fn with_member<'o>(object: &'o RawJson, key: &'o str, value: &RawJson) -> RawJson {
     without(object, key).with(key, value).finish()
 }
 
-fn without_member(object: &RawJson, key: &str) -> RawJson {
+pub(super) fn without_member(object: &RawJson, key: &str) -> RawJson {
     without(object, key).finish()
 }
 

@@ -32,7 +32,9 @@ const fn is_definition(kind: Repairable) -> bool {
         Repairable::ToolResult
         | Repairable::PromptResult
         | Repairable::ResourceResult
-        | Repairable::Completion => false,
+        | Repairable::Completion
+        | Repairable::Elicitation
+        | Repairable::Sampling => false,
     }
 }
 

@@ -61,6 +61,7 @@ static STRUCTURE: &[Member] = &[
     keyword("oneOf", Shape::By(several)),
     keyword("not", Shape::By(nested)),
     keyword("x-mcp-header", Shape::By(header)),
+    keyword("id", Shape::By(old_id)),
 ];
 
 /// Keywords that a validator compiles.
@@ -370,6 +371,11 @@ fn reference(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     }
 }
 
+/// The identifier before draft 6 of JSON Schema. Ajv compiles no schema that has it.
+fn old_id(_: &RawJson, _: &mut Notes<'_>) -> Fixed {
+    Fixed::Gone
+}
+
 /// A name of a schema within its document.
 fn anchor(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     match text(value) {
@@ -379,7 +385,8 @@ fn anchor(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
 }
 
 /// References of a schema that do not lead to one schema. Where the schema is compiled, names that validators refuse
-/// count as such, and so do references to other documents: nothing is fetched for it.
+/// count as such, and so do references to other documents: nothing is fetched for it. Identifiers that no reference
+/// needs count too: a validator that compiles the schemas of all tools refuses an identifier of two of them.
 fn unresolved(value: &RawJson, is_compiled: bool) -> HashSet<String> {
     let has = |part: &str| memchr::memmem::find(value.as_bytes(), part.as_bytes()).is_some();
     let has_names = is_compiled && (has("nchor\"") || has("\"$id\""));
@@ -389,7 +396,10 @@ fn unresolved(value: &RawJson, is_compiled: bool) -> HashSet<String> {
     let Ok(root) = value.parse_lossy::<Value>() else {
         return HashSet::new();
     };
-    let mut names = Names::default();
+    let mut names = Names {
+        root: root["$id"].as_str().unwrap_or_default(),
+        ..Names::default()
+    };
     names.walk(&root, "");
     let mut unresolved = match is_compiled {
         true => names.refused,
@@ -406,6 +416,13 @@ fn unresolved(value: &RawJson, is_compiled: bool) -> HashSet<String> {
         if !resolves {
             unresolved.insert(reference.to_owned());
         }
+    }
+    let mut needing = names.needing.into_iter();
+    let has_need = needing.any(|(inner, reference)| {
+        (inner.is_empty() || !unresolved.contains(inner)) && !unresolved.contains(reference)
+    });
+    if is_compiled && !has_need {
+        unresolved.extend(names.ids.into_iter().map(str::to_owned));
     }
     unresolved
 }
@@ -433,6 +450,12 @@ fn leads_to_schema(root: &Value, pointer: &str) -> bool {
 #[derive(Default)]
 struct Names<'v> {
     references: HashSet<&'v str>,
+    /// References that lead elsewhere without the identifiers, each after the identifier of the schema around it.
+    needing: HashSet<(&'v str, &'v str)>,
+    /// The identifier of the root.
+    root: &'v str,
+    /// Identifiers of schemas.
+    ids: HashSet<&'v str>,
     /// Each name as a reference to it, and the identifiers of the schemas in which it is defined.
     known: HashMap<String, HashSet<&'v str>>,
     /// Names that are not valid, or defined twice.
@@ -453,11 +476,16 @@ impl<'v> Names<'v> {
             match (key.as_str(), value) {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) => {
                     self.references.insert(target);
+                    let is_inner = !inner.is_empty() && inner != self.root;
+                    if is_inner || !target.starts_with('#') {
+                        self.needing.insert((inner, target.as_str()));
+                    }
                 }
-                ("$id", Value::String(id)) => self.add(id.clone(), "", true),
-                // The identifier before draft 6.
-                ("id", Value::String(id)) => {
-                    self.known.entry(id.clone()).or_default();
+                ("$id", Value::String(id)) => {
+                    if !id.starts_with('#') {
+                        self.ids.insert(id);
+                    }
+                    self.add(id.clone(), "", true);
                 }
                 ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
                     self.add(to_anchor(name), inner, is_anchor(name));

@@ -7,7 +7,7 @@
 
 use orchestra_wire::RawJson;
 
-use super::{Fixed, Notes, Repairable, blocks, icons, schema};
+use super::{Fixed, Notes, Repairable, blocks, icons, questions, schema};
 
 /// Form of a value.
 pub(super) enum Shape {
@@ -83,27 +83,29 @@ pub(super) const fn of(kind: Repairable) -> &'static Shape {
         Repairable::PromptResult => &Shape::By(blocks::prompt_result),
         Repairable::ResourceResult => &Shape::By(blocks::resource_result),
         Repairable::Completion => &Shape::By(blocks::completion),
+        Repairable::Elicitation => &Shape::By(questions::elicitation),
+        Repairable::Sampling => &Shape::By(questions::sampling),
     }
 }
 
-const fn optional(name: &'static str, shape: Shape) -> Member {
+pub(super) const fn optional(name: &'static str, shape: Shape) -> Member {
     let need = Need::Optional;
     Member { name, shape, need }
 }
 
-const fn required(name: &'static str, shape: Shape) -> Member {
+pub(super) const fn required(name: &'static str, shape: Shape) -> Member {
     let need = Need::Required;
     Member { name, shape, need }
 }
 
-const fn defaulted(name: &'static str, shape: Shape, default: &'static str) -> Member {
+pub(super) const fn defaulted(name: &'static str, shape: Shape, default: &'static str) -> Member {
     let need = Need::Default(default);
     Member { name, shape, need }
 }
 
-static ANY: Shape = Shape::Any;
+pub(super) static ANY: Shape = Shape::Any;
 
-const META: Shape = Shape::Object(&[&[
+pub(super) const META: Shape = Shape::Object(&[&[
     optional("progressToken", Shape::Token),
     optional(
         "io.modelcontextprotocol/related-task",
@@ -128,7 +130,7 @@ static SHOWN: &[Member] = &[
     optional("_meta", Shape::Map(&ANY)),
 ];
 
-static TOOL: Shape = Shape::Object(&[
+pub(super) static TOOL: Shape = Shape::Object(&[
     SHOWN,
     &[
         required("name", Shape::Text),
@@ -303,14 +305,16 @@ pub(super) static COMPLETION: Shape = Shape::Object(&[
     RESULT,
     &[defaulted(
         "completion",
-        Shape::Object(&[&[
-            defaulted("values", Shape::By(blocks::values), "[]"),
-            optional("total", Shape::Integer),
-            optional("hasMore", Shape::Truth),
-        ]]),
+        Shape::By(blocks::completed),
         "{\"values\":[]}",
     )],
 ]);
+
+pub(super) static COMPLETED: Shape = Shape::Object(&[&[
+    defaulted("values", Shape::By(blocks::values), "[]"),
+    optional("total", Shape::Integer),
+    optional("hasMore", Shape::Truth),
+]]);
 
 /// Members that all results share.
 static RESULT: &[Member] = &[

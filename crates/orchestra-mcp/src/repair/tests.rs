@@ -1,6 +1,7 @@
 //! Rules of strict clients, written a second time: as the TypeScript SDK's zod schemas, the Python SDK's models
 //! and the types of the other official SDKs check it.
 
+mod questions;
 mod strict;
 
 use proptest::prelude::*;
@@ -174,17 +175,21 @@ fn block(value: &Value) -> bool {
         && icons(value)
 }
 
+fn meta(value: &Value) -> bool {
+    opt(value, "_meta", |meta| {
+        meta.is_object()
+            && opt(meta, "progressToken", |token| {
+                token.is_string() || token.is_number()
+            })
+            && opt(meta, "io.modelcontextprotocol/related-task", |task| {
+                task["taskId"].is_string()
+            })
+    })
+}
+
 fn result(value: &Value) -> bool {
     value.is_object()
-        && opt(value, "_meta", |meta| {
-            meta.is_object()
-                && opt(meta, "progressToken", |token| {
-                    token.is_string() || token.is_number()
-                })
-                && opt(meta, "io.modelcontextprotocol/related-task", |task| {
-                    task["taskId"].is_string()
-                })
-        })
+        && meta(value)
         && opt(value, "ttlMs", |ttl| {
             integer(ttl) && ttl.as_f64().is_some_and(|ttl| ttl >= 0.0)
         })
@@ -229,10 +234,12 @@ fn accepts(kind: Repairable, value: &Value) -> bool {
                 && opt(completion, "total", integer)
                 && opt(completion, "hasMore", Value::is_boolean)
         }
+        Repairable::Elicitation => questions::elicitation(value),
+        Repairable::Sampling => questions::sampling(value),
     }
 }
 
-const KINDS: [Repairable; 8] = [
+const KINDS: [Repairable; 10] = [
     Repairable::Tool,
     Repairable::Prompt,
     Repairable::Resource,
@@ -241,6 +248,8 @@ const KINDS: [Repairable; 8] = [
     Repairable::PromptResult,
     Repairable::ResourceResult,
     Repairable::Completion,
+    Repairable::Elicitation,
+    Repairable::Sampling,
 ];
 
 const CONTEXT: Context<'_> = Context {
@@ -311,6 +320,8 @@ fn whole(kind: Repairable) -> Value {
         Repairable::Completion => json!({
             "completion": {"values": ["a"], "total": 1, "hasMore": false}, "_meta": meta,
         }),
+        Repairable::Elicitation => questions::whole_elicitation(),
+        Repairable::Sampling => questions::whole_sampling(),
     }
 }
 
@@ -700,6 +711,14 @@ fn output_schema_loses_the_keywords_that_validators_refuse() {
             json!({"default": {}, "b": {"default": {"$ref": "#/nowhere"}}}),
         ),
         (
+            json!({"a": {"$id": "u", "$defs": {"b": {}}}, "b": {"$ref": "#/properties/a"}, "c": {"id": "u"}}),
+            json!({"a": {"$defs": {"b": {}}}, "b": {"$ref": "#/properties/a"}, "c": {}}),
+        ),
+        (
+            json!({"id": {"type": "string", "id": 7}, "$id": {"$id": "u"}, "b": {"$ref": "gone"}}),
+            json!({"id": {"type": "string"}, "$id": {}, "b": {}}),
+        ),
+        (
             json!({"a": {"dependencies": {"x": {"type": "any"}, "y": ["z", "z"]}}}),
             json!({"a": {"dependencies": {"x": {}, "y": ["z"]}}}),
         ),
@@ -729,4 +748,29 @@ fn output_schema_with_names_that_validators_know_is_unchanged() {
     });
     let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema});
     assert_eq!(repaired(Repairable::Tool, &tool), Some((tool, Vec::new())));
+}
+
+#[test]
+fn schema_loses_the_identifier_of_early_drafts() {
+    for id in [
+        json!(null),
+        json!("u"),
+        json!("#a"),
+        json!(7),
+        json!({}),
+        json!([]),
+    ] {
+        let schema = |schema: Value, property: Value| {
+            let mut schema = schema;
+            schema["type"] = json!("object");
+            schema["properties"] = json!({"id": property});
+            schema
+        };
+        let given = schema(json!({"id": id}), json!({"type": "string", "id": id}));
+        let expected = schema(json!({}), json!({"type": "string"}));
+        let tool = json!({"name": "t", "inputSchema": given, "outputSchema": given});
+        let (tool, _) = repaired(Repairable::Tool, &tool).unwrap();
+        assert_eq!(tool["inputSchema"], expected, "{id}");
+        assert_eq!(tool["outputSchema"], expected, "{id}");
+    }
 }

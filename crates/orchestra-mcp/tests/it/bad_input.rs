@@ -58,6 +58,37 @@ fn blank_lines_line_ends_and_unknown_fields_are_tolerated() {
 }
 
 #[test]
+fn null_stands_for_an_optional_member_that_is_absent() {
+    let mut server = Server::start("everything");
+    let mut result = |method: &str, params: &str| {
+        let reply = server.call(&format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#
+        ));
+        assert!(reply.get("error").is_none(), "{method}: {reply}");
+        reply
+    };
+    let null = r#""_meta":{"progressToken":null,"traceparent":null}"#;
+    let hello = r#""protocolVersion":"2025-11-25","capabilities":null,"clientInfo":null"#;
+    result("initialize", &format!("{hello},{null}"));
+    result("ping", null);
+    result("tools/list", &format!(r#""cursor":null,{null}"#));
+    for method in ["tools/list", "prompts/list", "resources/list"] {
+        result(method, r#""cursor":"""#);
+    }
+    let call = r#""name":"test_simple_text","arguments":null"#;
+    result("tools/call", &format!("{call},{null}"));
+    let prompt = r#""name":"test_prompt_with_arguments","arguments":{"arg1":"a","arg2":null}"#;
+    let reply = result("prompts/get", &format!("{prompt},{null}"));
+    let text = &reply["result"]["messages"][0]["content"]["text"];
+    assert_eq!(text, "Prompt with arguments: arg1='a', arg2=''");
+    let filter = r#""toolsListChanged":true,"promptsListChanged":null,"resourceSubscriptions":null,"taskIds":null"#;
+    let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":null"#;
+    let listen = format!(r#""notifications":{{{filter}}},"_meta":{{{meta}}}"#);
+    let begun = result("subscriptions/listen", &listen);
+    assert_eq!(begun["params"]["notifications"]["toolsListChanged"], true);
+}
+
+#[test]
 fn ids_come_back_byte_for_byte() {
     let mut server = Server::start("echo");
     for id in [

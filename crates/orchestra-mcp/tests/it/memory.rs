@@ -170,6 +170,7 @@ fn question() -> Outcome {
     Outcome::InputRequired(InputRequired {
         requests: RawJson::of(&requests).unwrap(),
         state: None,
+        takes_errors: false,
     })
 }
 
@@ -177,6 +178,7 @@ fn question_for_roots() -> Outcome {
     Outcome::InputRequired(InputRequired {
         requests: RawJson::of(&json!({"r": {"method": "roots/list"}})).unwrap(),
         state: None,
+        takes_errors: false,
     })
 }
 

@@ -167,6 +167,7 @@ impl Provider for Tools {
                     }}))
                     .unwrap(),
                     state: Some("half".into()),
+                    takes_errors: false,
                 })),
                 "big" => text("x".repeat(16 * 1024 * 1024)),
                 "data" => Ok(Outcome::Tool(ToolResult {

@@ -60,6 +60,12 @@ fn limits_are_kept_in_bounds_and_foreign_cursors_refused() {
             .read(|reader| reader.issues(&slug(), &IssueFilter::default(), &request));
         assert!(matches!(result, Err(ReadError::Cursor(_))), "{cursor}");
     }
+    let front = PageRequest {
+        limit: 1,
+        cursor: Some(Cursor::parse("").expect("a cursor")),
+    };
+    let page = board.read(|reader| reader.issues(&slug(), &IssueFilter::default(), &front));
+    assert_eq!(page.items.len(), 1);
 }
 
 #[test]

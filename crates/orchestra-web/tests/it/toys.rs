@@ -241,6 +241,7 @@ async fn answer(
         "ask" => Ok(Outcome::InputRequired(InputRequired {
             requests: RawJson::empty_object(),
             state: None,
+            takes_errors: false,
         })),
         "refuse" => Err(ProviderError::Rpc {
             code: -32602,

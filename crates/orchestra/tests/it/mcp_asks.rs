@@ -42,6 +42,11 @@ fn workspace(more: &Value, question: &Value) -> Workspace {
 
 /// Calls the tool; the question that the client receives, if one comes, and the result.
 fn call(workspace: &Workspace) -> (Option<Value>, Value) {
+    call_with(workspace, &json!({"result": {"action": "decline"}}))
+}
+
+/// Calls the tool, and answers its question with these members of a response.
+fn call_with(workspace: &Workspace, answer: &Value) -> (Option<Value>, Value) {
     let mut client = Running::start(workspace.command(["stdio"]));
     let send = |client: &mut Running, message: Value| {
         writeln!(client.stdin.as_mut().unwrap(), "{message}").unwrap();
@@ -70,11 +75,10 @@ fn call(workspace: &Workspace) -> (Option<Value>, Value) {
             return (question, message["result"].clone());
         }
         if message["method"].is_string() && !message["id"].is_null() {
-            let result = json!({"action": "decline"});
-            send(
-                &mut client,
-                json!({"jsonrpc": "2.0", "id": message["id"], "result": result}),
-            );
+            let mut response = json!({"jsonrpc": "2.0", "id": message["id"]});
+            let members = answer.as_object().unwrap().clone();
+            response.as_object_mut().unwrap().extend(members);
+            send(&mut client, response);
             question = Some(message);
         }
     }
@@ -118,6 +122,20 @@ fn question_of_a_server_names_it() {
         }
         let response = &result["structuredContent"]["response"];
         assert_eq!(response["result"], json!({"action": "decline"}), "{result}");
+    }
+}
+
+#[test]
+fn error_of_a_client_reaches_the_server_that_asks() {
+    let message =
+        json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}});
+    for question in [form("login"), message] {
+        let error = json!({"code": -1, "message": "User rejected", "data": {"a": 1}});
+        let workspace = workspace(&json!({}), &question);
+        let (asked, result) = call_with(&workspace, &json!({"error": error}));
+        assert!(asked.is_some(), "{result}");
+        let response = &result["structuredContent"]["response"];
+        assert_eq!(response["error"], error, "{result}");
     }
 }
 

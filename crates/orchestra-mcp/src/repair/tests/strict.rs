@@ -92,6 +92,25 @@ fn values_that_some_client_alone_refuses_are_rewritten() {
 }
 
 #[test]
+fn values_of_a_completion_are_taken_in_each_form() {
+    for given in [
+        json!({"completion": {"values": ["a"]}}),
+        json!({"completion": ["a"]}),
+        json!({"completion": "a"}),
+        json!({"values": ["a"]}),
+        json!(["a"]),
+        json!("a"),
+    ] {
+        let (value, _) = repaired(Repairable::Completion, &given).unwrap();
+        assert_eq!(value, json!({"completion": {"values": ["a"]}}), "{given}");
+    }
+    for given in [json!({"completion": []}), json!({"completion": null})] {
+        let (value, _) = repaired(Repairable::Completion, &given).unwrap();
+        assert_eq!(value, json!({"completion": {"values": []}}), "{given}");
+    }
+}
+
+#[test]
 fn annotations_for_headers_that_break_the_rules_are_dropped() {
     let named = |name: Value| json!({"type": "string", "x-mcp-header": name});
     for properties in [

@@ -35,6 +35,9 @@ fn asked_of(connection: u64) -> ServerCall {
 
 /// The parameters of a question with a form.
 fn form(message: &Value) -> Value {
+    let message = message
+        .as_str()
+        .map_or_else(|| message.to_string(), str::to_owned);
     let schema = json!({"type": "object", "properties": {}});
     json!({"message": message, "requestedSchema": schema})
 }
@@ -83,6 +86,41 @@ async fn a_session_asks_by_a_request_and_its_caller_by_a_result() {
     // It is one call for the server.
     assert_eq!(played.count("tools/call"), 1);
     assert_eq!(played.count("notifications/cancelled"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn question_with_odd_members_reaches_its_caller_in_a_valid_form() {
+    let schema = json!({"type": "object", "properties": {}});
+    let message = json!({"role": "user", "content": {"type": "text", "text": "hi"}});
+    let sampling = "sampling/createMessage";
+    for (method, given, expected) in [
+        (
+            "elicitation/create",
+            json!({"mode": null, "message": "m", "requestedSchema": {"type": "object", "properties": [], "required": null}}),
+            json!({"message": "m", "requestedSchema": schema}),
+        ),
+        (
+            sampling,
+            json!({"messages": [{"role": "user", "content": "hi"}], "maxTokens": "5", "tools": [], "temperature": null}),
+            json!({"messages": [message], "maxTokens": 5}),
+        ),
+    ] {
+        let params = given.clone();
+        let session = Played::session(move |asked| {
+            asked.link.ask(77, method, params.clone(), None);
+            Said::after(Duration::from_secs(5), json!({"content": []}))
+        });
+        let stateless = Played::stateless(move |_| {
+            let questions = json!({"q1": {"method": method, "params": given}});
+            Said::result(json!({"resultType": "input_required", "inputRequests": questions}))
+        });
+        for played in [session, stateless] {
+            let client = client_of(&played, config());
+            let input = question(&client, asked_of(1)).await;
+            let requests: Value = input.requests.parse().unwrap();
+            assert_eq!(requests["q1"]["params"], expected);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,7 +302,9 @@ fn asking(connection: u64, times: u64) -> ServerCall {
 /// Whom the first question of an input is for.
 fn who(input: &InputRequired) -> Value {
     let requests: Value = input.requests.parse().unwrap();
-    requests["q1"]["params"]["message"].clone()
+    let message = &requests["q1"]["params"]["message"];
+    let number = serde_json::from_str(message.as_str().unwrap());
+    number.unwrap_or_else(|_| message.clone())
 }
 
 #[tokio::test(start_paused = true)]

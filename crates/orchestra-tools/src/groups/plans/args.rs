@@ -35,6 +35,12 @@ impl JsonSchema for Named {
     }
 }
 
+/// The cursor of a page. An empty one means the first page.
+pub(super) fn cursor_of(given: Option<&Named>) -> Option<&str> {
+    let cursor = given.map(|cursor| cursor.0.as_str());
+    cursor.filter(|cursor| !cursor.is_empty())
+}
+
 /// The version of a plan that a caller has seen.
 pub(super) type Seen = Whole<0, { u64::MAX }>;
 

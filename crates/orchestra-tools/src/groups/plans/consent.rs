@@ -94,6 +94,7 @@ fn question(offers: &[Offer], state: String) -> InputRequired {
     InputRequired {
         requests: RawJson::of(&requests).unwrap_or_else(|_| RawJson::empty_object()),
         state: Some(state),
+        takes_errors: false,
     }
 }
 

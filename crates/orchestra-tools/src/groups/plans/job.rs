@@ -12,7 +12,7 @@ use orchestra_plan::view::{JobFilter, JobRow, JobView, job as job_view, jobs as 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::args::Named;
+use super::args::{Named, cursor_of};
 use super::bad_cursor;
 use super::look::{PageSize, shown};
 use crate::failure::Failure;
@@ -115,9 +115,9 @@ async fn list(cx: PlanCx, args: ListJobs) -> Result<Listed, Failure> {
         group_name: args.group_name.map(|group| group.0),
     };
     let limit = shown(args.limit);
-    let from: usize = match args.cursor {
+    let from: usize = match cursor_of(args.cursor.as_ref()) {
         None => 0,
-        Some(cursor) => cursor.0.parse().map_err(|_| bad_cursor())?,
+        Some(cursor) => cursor.parse().map_err(|_| bad_cursor())?,
     };
     let all = job_rows(&plan, &filter);
     let total = all.len();

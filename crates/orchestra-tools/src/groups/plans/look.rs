@@ -11,7 +11,7 @@ use orchestra_plan::view::{GraphNode, ListFilter, PlanRow, PlanView, graph, row}
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::args::Named;
+use super::args::{Named, cursor_of};
 use super::bad_cursor;
 use crate::failure::Failure;
 use crate::joined::Joined;
@@ -79,15 +79,15 @@ struct Nodes {
 
 impl OnePlan {
     /// Whether the first jobs are asked for, with which comes what is about the plan as a whole.
-    const fn is_first(&self) -> bool {
-        self.cursor.is_none()
+    fn is_first(&self) -> bool {
+        cursor_of(self.cursor.as_ref()).is_none()
     }
 
     /// Leaves of jobs those that are asked for.
     fn page<T>(&self, nodes: &mut Vec<T>) -> Result<Nodes, Failure> {
-        let from = match &self.cursor {
+        let from = match cursor_of(self.cursor.as_ref()) {
             None => 0,
-            Some(cursor) => cursor.0.parse().map_err(|_| bad_cursor())?,
+            Some(cursor) => cursor.parse().map_err(|_| bad_cursor())?,
         };
         let limit = self.limit.map_or(NODES, |limit| shown(Some(limit)));
         let total = nodes.len();
@@ -152,10 +152,10 @@ fn place(plan: &Plan) -> (std::cmp::Reverse<u64>, PlanId) {
 async fn list(cx: PlanCx, args: ListPlans) -> Result<Listed, Failure> {
     let filter = args.status.unwrap_or_default();
     let limit = shown(args.limit);
-    let after = match args.cursor {
+    let after = match cursor_of(args.cursor.as_ref()) {
         None => None,
         Some(cursor) => {
-            let parts = cursor.0.split_once('.').ok_or_else(bad_cursor)?;
+            let parts = cursor.split_once('.').ok_or_else(bad_cursor)?;
             let at: u64 = parts.0.parse().map_err(|_| bad_cursor())?;
             let id = PlanId::parse(parts.1).map_err(|_| bad_cursor())?;
             Some((std::cmp::Reverse(at), id))

@@ -313,6 +313,10 @@ async fn every_argument_of_looking_narrows_what_is_shown() {
         read(json!({"cursor": "1", "limit": 1})).await["logs"],
         "[work] work of one\n"
     );
+    assert_eq!(
+        read(json!({"cursor": "", "limit": 1})).await["logs"],
+        "[merge-fi] merge-fi of one\n"
+    );
     assert_eq!(read(json!({"attemptNumber": 1})).await["attemptNumber"], 1);
     assert_eq!(
         plans

@@ -76,6 +76,8 @@ async fn a_plan_of_500_jobs_is_told_in_answers_that_clients_take() {
             (3, &json!("3")),
             "{tool}"
         );
+        let first = with(&own, json!({"limit": 3, "cursor": ""}));
+        assert_eq!(plans.ok(tool, first).await["next_cursor"], "3", "{tool}");
         let wrong = with(&own, json!({"cursor": "x"}));
         assert_eq!(plans.refused(tool, wrong).await.0, "bad-cursor");
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::found;
 use crate::failure::Failure;
-use crate::groups::plans::args::Named;
+use crate::groups::plans::args::{Named, cursor_of};
 use crate::groups::plans::bad_cursor;
 use crate::tool::{PlanCx, Reply};
 
@@ -99,7 +99,8 @@ pub(super) async fn logs(cx: PlanCx, args: JobLogs) -> Result<Logs, Failure> {
     let plan = cx.plan(&args.plan_id.0).await?;
     let job = found(&plan, &args.job_id)?;
     let phase = args.phase.unwrap_or(LogPhase::All);
-    let cursor = args.cursor.as_ref().map(Cursor::parse).transpose()?;
+    let cursor = cursor_of(args.cursor.as_ref());
+    let cursor = cursor.map(Cursor::parse).transpose()?;
     let asked = match (args.attempt_number, cursor.and_then(|at| at.attempt)) {
         (Some(asked), Some(at)) if asked.get() != at.get() => return Err(bad_cursor()),
         (asked, at) => at.or(asked),
@@ -158,9 +159,9 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn parse(text: &Named) -> Result<Self, Failure> {
-        let (attempt, line) = match text.0.split_once('.') {
-            None => (None, text.0.as_str()),
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let (attempt, line) = match text.split_once('.') {
+            None => (None, text),
             Some((attempt, line)) => {
                 let attempt = attempt.parse().map_err(|_| bad_cursor())?;
                 (Some(Whole::new(attempt).ok_or_else(bad_cursor)?), line)

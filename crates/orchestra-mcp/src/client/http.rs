@@ -20,7 +20,6 @@ mod auth;
 mod chores;
 mod coding;
 mod config;
-mod connect;
 mod core;
 mod events;
 mod exchange;
@@ -30,7 +29,6 @@ mod mirrored;
 mod names;
 pub mod oauth;
 mod old;
-mod pool;
 mod program;
 mod reach;
 mod reply;
@@ -48,7 +46,7 @@ use orchestra_hub::BoxFuture;
 use orchestra_secret::Masker;
 use orchestra_wire::{Era, RawJson, RequestId};
 use reqwest::{
-    Method,
+    Client, Method,
     header::{CONTENT_TYPE, HeaderMap},
 };
 use tokio::{sync::oneshot, task::AbortHandle, time::timeout};
@@ -57,7 +55,6 @@ use self::{
     auth::Authorization,
     core::{Core, Opened},
     old::OldPair,
-    pool::HttpClient,
 };
 use super::{Agreed, Answer, ClientError, Connected, Connector, Link, Outgoing, TransportType};
 
@@ -74,7 +71,7 @@ pub use self::{
 /// Reaches one server over HTTP. Its connections share one pool.
 pub struct HttpConnector {
     config: HttpConfig,
-    client: HttpClient,
+    client: Client,
     /// What was signed in is signed in for all connections.
     authorization: Arc<Authorization>,
 }

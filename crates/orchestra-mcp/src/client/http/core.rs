@@ -11,7 +11,7 @@ use std::{
 
 use orchestra_wire::{ErrorCode, Message, RawJson, RequestId, Revision, Rope, RpcError, write};
 use reqwest::{
-    Url,
+    Client, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use tokio::sync::{mpsc, watch};
@@ -22,7 +22,6 @@ use super::{
     config::{Flavour, HttpConfig, header_value},
     names::{PROTOCOL_VERSION, SESSION},
     old::OldPair,
-    pool::HttpClient,
     template::Template,
 };
 use crate::client::{Answer, ClientError, Incoming, IncomingSender, LINK_QUEUE, ServerMessage};
@@ -32,7 +31,7 @@ pub(super) struct Core {
     pub(super) config: HttpConfig,
     /// Where messages go, or the old stream is.
     pub(super) endpoint: Url,
-    pub(super) client: HttpClient,
+    pub(super) client: Client,
     pub(super) authorization: Arc<Authorization>,
     /// Headers whose values may change.
     variable: Vec<(HeaderName, Template)>,
@@ -84,7 +83,7 @@ impl Core {
     /// When the configuration cannot be used.
     pub(super) fn open(
         config: HttpConfig,
-        client: HttpClient,
+        client: Client,
         authorization: Arc<Authorization>,
     ) -> Result<Opened, ClientError> {
         let split = config.split_headers()?;

@@ -11,7 +11,6 @@ use reqwest::{
     header::{HeaderMap, RETRY_AFTER},
 };
 
-use super::pool::RequestError;
 use crate::{
     causes::with_causes,
     client::{ClientError, HttpFailure},
@@ -63,9 +62,9 @@ pub(super) fn not_run(status: StatusCode, what: impl Into<String>) -> ClientErro
 }
 
 /// A request that did not bring a response.
-pub(super) fn unsent(error: &RequestError) -> ClientError {
+pub(super) fn unsent(error: &reqwest::Error) -> ClientError {
     let what = with_causes(error);
-    if error.is_before_sending() {
+    if error.is_connect() || error.is_builder() || error.is_dns() {
         return ClientError::Unreachable { what };
     }
     broken(what)

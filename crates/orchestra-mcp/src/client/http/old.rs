@@ -18,10 +18,7 @@ use super::{
     config::same_origin, core::Core, events::Events, exchange::message, failure, listen,
     reply::answer_of, send::Load, stream::Stream,
 };
-use crate::{
-    causes::with_causes,
-    client::{Answer, ClientError, Outgoing},
-};
+use crate::client::{Answer, ClientError, Outgoing};
 
 /// How long a server may take to name the place to post to.
 const ENDPOINT_TIME: Duration = Duration::from_secs(10);
@@ -149,8 +146,7 @@ fn no_place(what: &str) -> ClientError {
 async fn place(response: &mut Response, events: &mut Events) -> Result<String, ClientError> {
     loop {
         let chunk = response.chunk().await;
-        let broken = |error: reqwest::Error| failure::broken(with_causes(&error.without_url()));
-        let bytes = match chunk.map_err(broken)? {
+        let bytes = match chunk.map_err(|error| failure::unsent(&error.without_url()))? {
             Some(bytes) => bytes,
             None => return Err(no_place("the stream ended before it")),
         };

@@ -2,6 +2,11 @@
 
 use std::{path::Path, sync::Arc};
 
+use reqwest::{
+    Client,
+    header::{ACCEPT_ENCODING, HeaderMap, HeaderValue},
+    redirect,
+};
 use rustls_platform_verifier::Verifier;
 use tokio_rustls::rustls::{
     self, ClientConfig, RootCertStore,
@@ -9,28 +14,37 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
 
-use super::{
-    config::{HttpConfig, is_local},
-    pool::{HttpClient, PoolLimits},
-};
-use crate::{client::ClientError, files};
+use super::config::{HttpConfig, is_local};
+use crate::{causes::with_causes, client::ClientError, files};
 
 /// The largest file of certificates or keys.
 const MAX_PEM_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Returns the HTTP client for a server. Reads the files that the configuration names.
+/// What asks the server. Reads the files that the configuration names.
 ///
 /// # Errors
 /// When a file cannot be used, or there are no certificates to know the server by.
-pub(super) fn client(config: &HttpConfig) -> Result<HttpClient, ClientError> {
-    let limits = PoolLimits {
-        connect: config.timeouts.connect,
-        max_idle: config.max_idle_connections,
-        idle: config.idle_connection,
-    };
-    // No proxy leads to this machine.
-    let uses_proxies = !is_local(&config.url);
-    Ok(HttpClient::new(tls(config)?, &limits, uses_proxies))
+pub(super) fn client(config: &HttpConfig) -> Result<Client, ClientError> {
+    // Without the header, a server may choose any coding.
+    let plain = (ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    let mut builder = Client::builder()
+        .default_headers(HeaderMap::from_iter([plain]))
+        .tls_backend_preconfigured(tls(config)?)
+        .connect_timeout(config.timeouts.connect)
+        .pool_max_idle_per_host(config.max_idle_connections)
+        .pool_idle_timeout(config.idle_connection)
+        .tcp_nodelay(true)
+        // Redirects are followed by what sends, which knows what may go where.
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .user_agent(concat!("orchestra/", env!("CARGO_PKG_VERSION")));
+    if is_local(&config.url) {
+        // No proxy leads to this machine.
+        builder = builder.no_proxy();
+    }
+    builder
+        .build()
+        .map_err(|error| invalid(config, format!("no HTTP client: {}", with_causes(&error))))
 }
 
 fn tls(config: &HttpConfig) -> Result<ClientConfig, ClientError> {

@@ -143,7 +143,7 @@ impl Core {
             let wait = self.config.timeouts.connect + self.config.timeouts.first_byte;
             let response = match timeout(wait, self.client.execute(request)).await {
                 Ok(Ok(response)) => coding::decoded(response)?,
-                Ok(Err(error)) => return Err(failure::unsent(&error)),
+                Ok(Err(error)) => return Err(failure::unsent(&error.without_url())),
                 Err(_) => return Err(ClientError::Timeout { after: wait }),
             };
             self.authorization.observe(response.headers());

@@ -1,10 +1,6 @@
 //! Servers that fail, break off, flood or say nothing.
 
-use std::{
-    io::{Read as _, Write},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::Write, sync::Arc, time::Duration};
 
 use axum::{body::Body, response::Response};
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
@@ -105,43 +101,6 @@ async fn nobody_there_is_told_apart_from_a_connection_that_breaks() {
         "{error:?}"
     );
     assert_eq!(error.sent(), Sent::No);
-}
-
-#[tokio::test]
-async fn server_that_sends_interim_responses_without_end_is_given_up() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let flood = tokio::task::spawn_blocking(move || {
-        let answer = |interim: &str| {
-            let (mut stream, _) = listener.accept().unwrap();
-            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
-            stream.write_all(interim.as_bytes()).map(|()| stream)
-        };
-        // A few interim responses are permitted.
-        let body = r#"{"jsonrpc":"2.0","id":1,"result":1}"#;
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
-        let length = body.len();
-        let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(50);
-        let _first = answer(&format!(
-            "{interim}{head}\r\nContent-Length: {length}\r\n\r\n{body}"
-        ));
-        let interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n".repeat(100);
-        let mut stream = answer(&interim).unwrap();
-        while stream.write_all(interim.as_bytes()).is_ok() {}
-    });
-    let url = format!("http://{address}/").parse().unwrap();
-    let there = connected(orchestra_mcp::client::http::HttpConfig::new("there", url)).await;
-    assert_eq!(result(&*there.link, 1, "ping", &json!({})).await, json!(1));
-    let error = ask(&*there.link, 2, "ping", &json!({})).await.unwrap_err();
-    let failure = http(&error);
-    assert!(failure.sent, "{failure}");
-    assert!(
-        failure.excerpt.contains("too many interim responses"),
-        "{failure}"
-    );
-    // The connection is closed while the client lives.
-    timeout(PATIENCE, flood).await.unwrap().unwrap();
-    drop(there);
 }
 
 /// Ends a connection by a reset.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use reqwest::{
-    Method, Request, StatusCode, Url,
+    Client, Method, Request, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
 };
 use serde::de::DeserializeOwned;
@@ -14,12 +14,7 @@ use crate::{
     causes::with_causes,
     client::{
         ClientError,
-        http::{
-            coding,
-            config::is_local,
-            failure,
-            pool::{HttpClient, RequestError},
-        },
+        http::{coding, config::is_local, failure},
     },
 };
 
@@ -32,7 +27,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// Asks.
 #[derive(Clone)]
 pub(super) struct Asks {
-    client: HttpClient,
+    client: Client,
     /// Whether places on this machine may be asked: those of a server that is here itself.
     local: bool,
 }
@@ -56,7 +51,7 @@ impl Told {
 }
 
 impl Asks {
-    pub(super) fn new(client: HttpClient, server: &Url) -> Self {
+    pub(super) fn new(client: Client, server: &Url) -> Self {
         Self {
             client,
             local: is_local(server),
@@ -95,7 +90,7 @@ impl Asks {
         *message.body_mut() = Some(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.into());
         for request in [look, message] {
             let response = match timeout(ANSWER_TIME, self.client.execute(request)).await {
-                Ok(response) => response.map_err(|error| unreached(server, &error))?,
+                Ok(response) => response.map_err(|error| unreached(server, error))?,
                 Err(_) => return Err(late(server)),
             };
             if response.status() == StatusCode::UNAUTHORIZED {
@@ -144,7 +139,7 @@ impl Asks {
         let url = request.url().clone();
         let asked = async {
             let response = self.client.execute(request).await;
-            let response = response.map_err(|error| unreached(&url, &error))?;
+            let response = response.map_err(|error| unreached(&url, error))?;
             let mut response = coding::decoded(response)?;
             let mut body = Vec::new();
             while let Some(chunk) = response
@@ -170,8 +165,8 @@ impl Asks {
     }
 }
 
-fn unreached(url: &Url, error: &RequestError) -> ClientError {
-    let what = format!("{}: {}", shown(url), with_causes(error));
+fn unreached(url: &Url, error: reqwest::Error) -> ClientError {
+    let what = format!("{}: {}", shown(url), with_causes(&error.without_url()));
     ClientError::Unreachable { what }
 }
 

@@ -239,7 +239,7 @@ fn sampled(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
 fn texts(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     if is_text(value) {
         notes.add("was no array: made one");
-        return Fixed::Other(array(&[value.clone()]));
+        return Fixed::Other(array(std::slice::from_ref(value)));
     }
     fix(&Shape::List(&TEXT), value, notes)
 }

@@ -255,7 +255,7 @@ fn a_worktree_that_stays_after_its_plan_is_told_with_the_way_out() {
     fs::write(format!("{place}/notes.txt"), "mine\n").unwrap();
     let archived = plan(&workspace, &["archive", "Fails"]);
     assert_eq!(archived.code, Some(0), "{archived:?}");
-    let way = format!("git worktree remove --force --force '{place}'");
+    let way = format!("git worktree remove --force --force {place}");
     assert!(
         archived.err.contains("notes.txt") && archived.err.contains(&way),
         "{archived:?}"

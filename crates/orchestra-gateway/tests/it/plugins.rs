@@ -354,7 +354,10 @@ fn what_no_plugin_and_no_orchestrator_can_have_is_refused() {
     for (text, what) in [
         ("[plugins.a]", "needs `binary`"),
         ("[plugins.a]\nbinary = \"\"", "needs `binary`"),
-        ("[plugins.\".a\"]\nbinary = \"x\"", "a plugin's id has"),
+        (
+            "[plugins.\".a\"]\nbinary = \"x\"",
+            "the id of the plugin is not valid",
+        ),
         (
             "[plugins.a]\nbinary = \"x\"\nsandbox = true",
             "sandbox: it blocks the network",

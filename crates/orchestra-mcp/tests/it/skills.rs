@@ -153,7 +153,7 @@ fn what_is_not_there_is_invalid_in_both_eras() {
             ),
             (
                 "resources/directory/read",
-                json!({"uri": "skill://test", "cursor": ""}),
+                json!({"uri": "skill://test", "cursor": "made up"}),
             ),
         ] {
             assert_eq!(

@@ -33,6 +33,7 @@ fn null_is_read_as_absent() {
     };
     let mut plan = nulls(&whole());
     plan["jobs"] = json!([nulls(&whole()["jobs"][1])]);
+    plan["jobs"][0]["name"] = Value::Null;
     let spec: PlanSpec = read(&plan).unwrap();
     assert_eq!(spec.settings, PlanSettings::of(spec.settings.name.clone()));
     let JobSpec {

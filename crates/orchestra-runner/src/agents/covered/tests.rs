@@ -55,10 +55,10 @@ fn agent_with_a_path_that_differs_by_process_is_never_compared() {
     fs::write(workspace.path().join("agent.sh"), "x").unwrap();
     symlink("x", workspace.path().join("x")).unwrap();
     for (words, is_found) in [
-        (["sh", "/proc/self/cwd/agent.sh"], true),
-        (["-c", "sh /dev/fd/../cwd/agent.sh"], true),
-        (["agent.sh", "/dev/stderr"], false),
-        (["agent.sh", "x"], false),
+        (["sh", "/proc/self/cwd/agent.sh", "{prompt}"], true),
+        (["-c", "sh /dev/fd/../cwd/agent.sh", "{prompt}"], true),
+        (["agent.sh", "/dev/stderr", "{prompt}"], false),
+        (["agent.sh", "x", "{prompt}"], false),
     ] {
         let profile = profile("sh", &words);
         let covered = Covered::of(None, &profile, workspace.path()).unwrap();

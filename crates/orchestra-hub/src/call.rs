@@ -41,7 +41,7 @@ pub struct Call {
 }
 
 /// Longest time that a request for a URI waits for providers that start.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_secs(5);
 
 type Answer = Result<Outcome, ProviderError>;
 type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);

@@ -47,7 +47,10 @@ pub(crate) fn targets(writable: &[PathBuf], protected: &[PathBuf]) -> Result<Vec
         search.look(&item, |path| is_below(path, writable))?;
     }
     let found = search.found.into_iter();
-    let found = found.filter(|path| is_below(path, writable) && !is_below(path, protected));
+    // A directory with all that the program may write protects nothing more.
+    let is_root = |path: &PathBuf| writable.iter().any(|root| root.starts_with(path));
+    let found = found
+        .filter(|path| is_below(path, writable) && !is_below(path, protected) && !is_root(path));
     Ok(found.collect())
 }
 

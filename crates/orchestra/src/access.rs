@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Number of reads that must fail one after the other before no token is admitted: another program may be writing the
 /// file.
-const FAILURES: u32 = 2;
+const FAILURES: u32 = 10;
 
 /// Maximum number of tokens of a file that are masked. A masker knows some thousand values.
 const KNOWN_TOKENS: usize = 1_000;

@@ -48,16 +48,16 @@ pub(crate) fn keep_running_at_file_size_limit() {
 
 /// Runs the program to its end.
 pub fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1).peekable();
-    // The commands of a script use the connection to the board that their job inherits.
-    if words.peek().is_none_or(|word| word != scripted::COMMAND) {
-        close_in_children();
-    }
+    let mut words = std::env::args_os().skip(1);
     // Between this program and its children stands this program: nothing else is looked at first. The
     // same holds for the jobs of plans, and for the agent that does what a script says.
     match words.next() {
-        Some(word) if word == CHILD_COMMAND => return child_main(words),
+        Some(word) if word == CHILD_COMMAND => {
+            close_in_children();
+            return child_main(words);
+        }
         Some(word) if word == supervise::JOB_COMMAND => {
+            close_in_children();
             keep_running_at_file_size_limit();
             return supervise::job_main();
         }
@@ -70,6 +70,8 @@ pub fn main() -> ExitCode {
         ));
         return ExitCode::FAILURE;
     }
+    // After the restart, which inherits the connection of a job to the board.
+    close_in_children();
     keep_running_at_file_size_limit();
     secrets::install();
     // What is left of a child whose guard was killed is ours to end. Without it, one that has left

@@ -2,12 +2,13 @@
 //!
 //! Their covered files are compared before each start. A running server may exchange a file between the comparison and
 //! the moment at which the program reads the file. It may also put a new file where the program looks for code. Its code
-//! would run outside of its sandbox then. A file with several names (hard links) counts as writable: a search for the
-//! other names is not reliable while the server moves them.
+//! would run outside of its sandbox then. A file with several names (hard links) counts under each of them.
 
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
+    fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -19,6 +20,9 @@ use crate::{
     config::{Auth, Diagnostic, Sandbox, ServerConfig, ServerName, Severity, Transport},
     expand::Scope,
 };
+
+/// Maximum number of entries that are searched for another name of a file.
+const MAX_ENTRIES: usize = 200_000;
 
 /// A server in a sandbox, with the directories and files that it may write.
 struct Writer {
@@ -82,16 +86,44 @@ fn reason(
             path.escape_debug()
         ));
     }
-    let writer = &writers.first()?.name;
     let (words, _) = words(config, scope).unwrap_or_default();
     let settings = settings_of_runner(&words);
-    let mut shared = server.covered.shared();
-    let path = shared.find(|path| !settings.iter().any(|name| path.ends_with(name)))?;
+    let shared = server.covered.shared();
+    let mut shared = shared.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
+    let (writer, path) = shared.find_map(|path| {
+        let found = fs::metadata(scope.workspace().join(path)).ok()?;
+        let id = (found.dev(), found.ino());
+        let mut writers = writers.iter();
+        let writer = writers.find(|writer| may_contain(&writer.writable, id))?;
+        Some((&writer.name, path))
+    })?;
     Some(format!(
         "`{}` has another name (a hard link), and the server `{writer}` could write it by that name from its sandbox after \
          the comparison with the approval; replace the file by a copy, or give this server a sandbox",
         path.to_string_lossy().escape_debug()
     ))
+}
+
+/// Returns whether a file has a name at or below some paths, or they have too many entries to look at.
+fn may_contain(roots: &[PathBuf], id: (u64, u64)) -> bool {
+    let (mut paths, mut count) = (roots.to_vec(), 0);
+    while let Some(path) = paths.pop() {
+        count += 1;
+        if count > MAX_ENTRIES {
+            return true;
+        }
+        let Ok(found) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        if (found.dev(), found.ino()) == id {
+            return true;
+        }
+        if found.is_dir() {
+            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+            paths.extend(entries.map(|entry| entry.path()));
+        }
+    }
+    false
 }
 
 /// Returns the first path of the code of a server that another one may write.

@@ -28,8 +28,8 @@ const AFTER_FAILURE: (Duration, Duration) = (Duration::from_secs(1), Duration::f
 /// a list of a client waits.
 const FIRST_LIST: Duration = Duration::from_secs(2);
 
-/// The same in a program that ends with its call, which has a time limit of its own.
-const ONLY_LIST: Duration = Duration::from_secs(24 * 60 * 60);
+/// The same in a program that ends with its call.
+const ONLY_LIST: Duration = Duration::from_secs(5);
 
 /// How often approvals of others, and the quota of the day, are looked after.
 const CHORES: Duration = Duration::from_secs(2);

@@ -230,12 +230,14 @@ fn server_whose_code_has_another_name_is_not_started_beside_a_sandboxed_server()
         (python("app/own.py"), "app/own.py"),
         (line("run-parts jobs"), "jobs/own"),
     ] {
-        let (in_sandbox, reason) = state(&confined("data", &[]), &b);
+        let (in_sandbox, reason) = state(&confined("other", &[]), &b);
         assert_eq!(in_sandbox, "invalid", "{b}");
         let expected = format!("`{path}` has another name (a hard link)");
         assert!(reason.contains(&expected), "{reason}");
         assert!(reason.contains("the server `a`"), "{reason}");
-        let (without, reason) = state(&python("tools/b.py"), &b);
-        assert_eq!(without, "enabled", "{b}: {reason}");
+        for a in [confined("data", &[]), python("tools/b.py")] {
+            let (without, reason) = state(&a, &b);
+            assert_eq!(without, "enabled", "{b}: {reason}");
+        }
     }
 }

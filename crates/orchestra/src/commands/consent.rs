@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use serde_json::{Map, Value};
+use orchestra_wire::RawJson;
 
 use crate::{exit::Failure, output};
 
@@ -15,7 +15,7 @@ pub(crate) fn ask(
     rule: &str,
     server: &str,
     tool: &str,
-    arguments: &Map<String, Value>,
+    arguments: &RawJson,
 ) -> Result<(), Failure> {
     // The words of a file and of a server make no lines of their own.
     let (rule, tool) = (output::in_a_line(rule), output::in_a_line(tool));
@@ -25,8 +25,7 @@ pub(crate) fn ask(
         )));
     }
     // All of them: what is not shown is not agreed to.
-    let arguments = Value::from(arguments.clone());
-    let arguments = output::in_a_line(&arguments.to_string());
+    let arguments = output::in_a_line(arguments.as_str());
     let question = format!("{rule} of the server {server}: call {tool} with {arguments}? [y/N]");
     output::complain(&output::printable(&question));
     let mut answer = String::new();

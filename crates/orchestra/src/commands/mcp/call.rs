@@ -358,7 +358,7 @@ async fn settle(
         return Err(refused(CallEnd::InvalidParams, rule, failure));
     }
     if effect == Effect::Ask && !asked.agrees {
-        let agreed = consent(&rule, live, name, &arguments).await;
+        let agreed = consent(&rule, live, name, &given).await;
         agreed.map_err(|failure| denied(rules::DENIED, failure))?;
     }
     rules.take().await.map_err(|refusal| {
@@ -377,12 +377,7 @@ async fn settle(
 }
 
 /// Asks whether a call may be made that a rule wants somebody asked about.
-async fn consent(
-    rule: &str,
-    live: &Live,
-    tool: &str,
-    arguments: &Map<String, Value>,
-) -> Result<(), Failure> {
+async fn consent(rule: &str, live: &Live, tool: &str, arguments: &RawJson) -> Result<(), Failure> {
     let server = live.config.name.to_string();
     let (rule, tool, arguments) = (rule.to_owned(), tool.to_owned(), arguments.clone());
     spawn_blocking(move || consent::ask(&rule, &server, &tool, &arguments)).await?

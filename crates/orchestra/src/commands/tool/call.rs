@@ -207,7 +207,7 @@ async fn ask(serving: &Serving, asked: &Asked, is_late: bool) -> Result<Answer, 
     let outcome = put(serving, toolset.clone(), target.clone(), cx).await;
     if let Some(rule) = unasked(&outcome) {
         let (server, name) = (tool.group.to_string(), asked.name.clone());
-        let given = arguments.clone();
+        let given = asked.given.sent(&arguments)?;
         spawn_blocking(move || consent::ask(&rule, &server, &name, &given)).await??;
         let cx = Cx {
             answers: Some(rules::agreed()),

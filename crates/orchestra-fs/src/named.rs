@@ -289,7 +289,7 @@ fn long(found: &std::fs::Metadata) -> Content {
 }
 
 /// Returns whether a path leads through a link of `/proc` that is another one for each process. Standard streams and
-/// other open files, such as `/dev/stderr`, do not count: a child has those that the program gives it.
+/// other open files, such as `/dev/stderr`, do not count: the program chooses them for a child.
 #[cfg(target_os = "linux")]
 fn leads_through_process(path: &Path) -> bool {
     use rustix::{

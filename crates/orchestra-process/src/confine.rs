@@ -118,7 +118,7 @@ pub(crate) fn confine(
     if confinement.mounts {
         let names = named.filter_map(Path::file_name).collect();
         mounts::protect(&writable, &protected, names, &targets, covered)?;
-        // The mounts protect those that exist.
+        // The mounts protect existing paths.
         let is_mounted =
             |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink());
         protected.extend(targets.into_iter().filter(|path| !is_mounted(path)));

@@ -192,7 +192,7 @@ async fn read_waits_for_each_provider_that_starts() {
         let said = text(answer.unwrap());
         assert!(said.starts_with("late Resource"), "{said}");
     }
-    // What is offered waits for nobody, and what nobody offers does not wait forever.
+    // A read of a listed resource does not wait, and a read of an unlisted resource does not wait forever.
     let begun = Instant::now();
     let said = text(read("here://one").await.unwrap());
     assert!(said.starts_with("here Resource"), "{said}");

@@ -66,7 +66,7 @@ pub(super) async fn fetch(
 
 /// The pages of a list as one list.
 ///
-/// The list ends at an empty cursor, at one that came before, and where there is too much. Numbers are
+/// The list ends at an empty cursor, at a repeated cursor, and where there is too much. Numbers are
 /// cursors as well.
 ///
 /// # Errors

@@ -225,7 +225,7 @@ impl Session {
     }
 
     /// Checks the tool of a call as this connection lists it. A list that differs may be out of date: it is fetched
-    /// once more. If it cannot be fetched, the call shows why.
+    /// once more. If it cannot be fetched, the call is sent without a check.
     ///
     /// # Errors
     /// When the tool must not be called as it is listed.

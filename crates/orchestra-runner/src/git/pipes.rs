@@ -144,7 +144,7 @@ fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
-/// Returns the first wanted path of those that git opens. Links to directories are not followed.
+/// Returns the first wanted path among the paths that git opens. Links to directories are not followed.
 fn search(
     places: Vec<Place>,
     is_over: &AtomicBool,

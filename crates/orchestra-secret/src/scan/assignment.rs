@@ -558,7 +558,7 @@ impl Scanner<'_> {
         judgement: Judgement,
         strength: Strength,
     ) {
-        // A value within one that is masked: `TOKEN=TOKEN=…`.
+        // A value within a masked value: `TOKEN=TOKEN=…`.
         let is_within =
             |found: &Range<usize>| found.start <= value.range.start && value.range.end <= found.end;
         if self.found.last().is_some_and(is_within) {

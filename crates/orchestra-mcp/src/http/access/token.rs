@@ -93,7 +93,7 @@ impl Holders {
         Self { tokens, is_listed }
     }
 
-    /// All tokens, with those that were removed.
+    /// All tokens, including removed ones.
     pub(super) fn tokens(&self) -> &[Token] {
         &self.tokens
     }

@@ -1,5 +1,5 @@
-//! Programs that a repository has ready for a sync: hooks of the receiving one, and programs with the names of those that
-//! git starts.
+//! Programs that a repository has ready for a sync: hooks of the receiving repository, and programs with
+//! names that git starts.
 
 use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 

@@ -648,10 +648,10 @@ impl Written {
                 if let Some(task) = pick(which) {
                     let uid = replica.uid(&task);
                     self.deleted.insert(uid);
-                    // A change of another clone brings the issue back as that clone had it.
-                    let own = format!("{}-", replica.name);
+                    // A change of another clone brings the issue back as that clone had it, without what only this one had.
+                    let seen = crate::exchange::text(&replica.files());
                     self.texts
-                        .retain(|text, about| *about != Some(uid) || !text.starts_with(&own));
+                        .retain(|text, about| *about != Some(uid) || !seen.contains(text));
                     replica.try_run(delete(&task));
                 }
             }

@@ -568,6 +568,9 @@ impl Round<'_> {
         }
         let mut changed: Vec<String> = published.iter().chain(&committed).cloned().collect();
         changed.extend(own.files().files().keys().cloned());
+        // Also the earlier files of moved issues.
+        let earlier = tip_files.paths().filter(|path| own.concerns(path));
+        changed.extend(earlier.cloned());
         let Some(wanted) = files_to_parse(&changed) else {
             return Ok(None);
         };

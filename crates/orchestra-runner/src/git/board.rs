@@ -52,6 +52,11 @@ impl BoardListing {
         differing.cloned().collect()
     }
 
+    /// Paths of its files.
+    pub fn paths(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
+    }
+
     /// Returns whether it has a file with this path.
     pub fn contains(&self, path: &str) -> bool {
         self.0.contains_key(path)

@@ -15,7 +15,7 @@ enum Visit {
 
 /// Removes dependencies until none is circular. The history of the issue records each of them.
 pub(super) fn remove(project: &mut ProjectContents) {
-    while let Some((from, on)) = closing(project) {
+    while let Some((from, on)) = closing(&of(project)) {
         let slug = project.project.slug.clone();
         let Some(contents) = project.issues.get_mut(&from) else {
             return;
@@ -39,14 +39,20 @@ pub(super) fn remove(project: &mut ProjectContents) {
     }
 }
 
-/// Finds a dependency that closes a circle: always the same one for the same content.
-pub(super) fn closing(project: &ProjectContents) -> Option<(IssueId, IssueId)> {
-    let dependencies: BTreeMap<&IssueId, &[IssueId]> = project
+/// Issues that each issue of a project waits for.
+pub(super) fn of(project: &ProjectContents) -> BTreeMap<IssueId, Vec<IssueId>> {
+    project
         .issues
         .iter()
         .filter(|(_, contents)| !contents.issue.depends_on.is_empty())
-        .map(|(id, contents)| (id, contents.issue.depends_on.as_slice()))
-        .collect();
+        .map(|(id, contents)| (id.clone(), contents.issue.depends_on.clone()))
+        .collect()
+}
+
+/// Finds a dependency that closes a circle: always the same one for the same content.
+pub(super) fn closing(
+    dependencies: &BTreeMap<IssueId, Vec<IssueId>>,
+) -> Option<(IssueId, IssueId)> {
     let mut visits: HashMap<&IssueId, Visit> = HashMap::new();
     for start in dependencies.keys() {
         if visits.contains_key(start) {

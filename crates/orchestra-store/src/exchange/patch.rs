@@ -4,15 +4,16 @@
 //! Everything out of the ordinary (removed, moved or renumbered issues, other records than issues, and all that a parser
 //! or the board refuses) is left to the merge of whole boards.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use orchestra_board::{IssueId, Kind, Project, Slug, Tally, Uid, parent_state};
+use orchestra_board::{IssueId, Project, Slug, Uid};
 
 use super::{BoardFiles, ExchangeError, LastExchange, cycles, merged, portable, read, since};
 use crate::ActionError;
 use crate::files::Board;
+use crate::files::identity::holder;
 use crate::files::needs::Job;
 use crate::files::owner::Owner;
 use crate::files::place::{Part, Place};
@@ -20,6 +21,7 @@ use crate::merge::{BoardContents, IssueContents, ProjectContents};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::toon::IssuePlace;
+use crate::toon::project::Retired;
 
 /// Paths of the files that are needed to parse changed ones, with their own; `None` where whole boards have to be merged.
 #[must_use]
@@ -95,19 +97,32 @@ pub(crate) fn exchange_changes(
             if !changes.owners().all(|owner| is_known(&ids, owner)) {
                 return Ok(());
             }
-            let before = Reader::new(work.connection()).contents()?;
+            let reader = Reader::new(work.connection());
+            let Some(before) = reader.contents_of(&ids)? else {
+                return Ok(());
+            };
             let published = patched(&before, &published, &ids);
             let (Some(published), Some(base)) = (published, patched(&before, &base, &ids)) else {
                 return Ok(());
             };
-            if published
-                .projects
-                .values()
-                .any(|project| cycles::closing(project).is_some())
-            {
+            if !are_free(&reader, &before, &published)? {
                 return Ok(());
             }
-            let merged = merged(&published, &before, Some(&base), &origin, now);
+            let mut merged = merged(
+                &published,
+                &without_retired(&before),
+                Some(&base),
+                &origin,
+                now,
+            );
+            for (slug, project) in &mut merged.projects {
+                if let Some(before) = before.projects.get(slug) {
+                    project.retired.clone_from(&before.retired);
+                }
+                if is_circular(&reader, project)? {
+                    return Ok(());
+                }
+            }
             work.adopt(&before, &merged)?;
             done.store(true, Ordering::Relaxed);
             Ok(())
@@ -146,7 +161,7 @@ fn is_known(ids: &Ids, owner: &Owner) -> bool {
     }
 }
 
-/// A state of the board: what clones exchange of the present one, with the changed issues as they are in parsed files.
+/// A state of the changed issues of a board: as they are in parsed files.
 fn patched(before: &BoardContents, parsed: &BoardContents, ids: &Ids) -> Option<BoardContents> {
     let mut board = portable(before);
     for (slug, ids) in ids {
@@ -162,38 +177,56 @@ fn patched(before: &BoardContents, parsed: &BoardContents, ids: &Ids) -> Option<
             if !is_ordinary(project, id, contents) {
                 return None;
             }
-            project.issues.insert(id.clone(), contents.clone());
+            let mut contents = contents.clone();
+            if !contents.issue.kind.is_leaf() {
+                // It follows from its children, of which a parser of a few files knows a part.
+                let known = project.issues.get(id).map(|known| known.issue.state);
+                contents.issue.state = known.unwrap_or(contents.issue.state);
+            }
+            project.issues.insert(id.clone(), contents);
         }
         project.project.clone_from(&new.project);
         project.project = project.counted();
-        follow(project);
     }
-    let mut uids: HashSet<Uid> = HashSet::new();
-    let issues = board
-        .projects
-        .values()
-        .flat_map(|project| project.issues.values());
-    let are_unique = issues.map(IssueContents::uid).all(|uid| uids.insert(uid));
-    are_unique.then_some(board)
+    Some(without_retired(&board))
 }
 
-/// Gives stories and epics the states that follow from their children. A parser of a few files knows a part of these.
-fn follow(project: &mut ProjectContents) {
-    for kind in [Kind::Story, Kind::Epic] {
-        let mut tallies: HashMap<IssueId, Tally> = HashMap::new();
-        for IssueContents { issue, .. } in project.issues.values() {
-            if let Some(parent) = &issue.parent {
-                let tally = tallies.entry(parent.clone()).or_default();
-                tally.add_many(issue.state, 1);
-            }
-        }
-        for IssueContents { issue, .. } in project.issues.values_mut() {
-            if issue.kind == kind {
-                let tally = tallies.remove(&issue.id).unwrap_or_default();
-                issue.state = parent_state(&tally, issue.own);
+/// The content without ids of deleted and renumbered issues. Both sides have the same ones, which no changed issue has or
+/// waits for.
+fn without_retired(contents: &BoardContents) -> BoardContents {
+    let mut contents = contents.clone();
+    for project in contents.projects.values_mut() {
+        project.retired = Retired::default();
+    }
+    contents
+}
+
+/// Returns whether new issues have uids that no other issue of the board has.
+fn are_free(
+    reader: &Reader<'_>,
+    before: &BoardContents,
+    published: &BoardContents,
+) -> Result<bool, ActionError> {
+    let mut uids: HashSet<Uid> = HashSet::new();
+    for (slug, project) in &published.projects {
+        for (id, contents) in &project.issues {
+            let uid = contents.uid();
+            let known = before.projects.get(slug);
+            let is_new = known.is_none_or(|known| !known.issues.contains_key(id));
+            if !uids.insert(uid) || is_new && holder(reader.connection(), uid)?.is_some() {
+                return Ok(false);
             }
         }
     }
+    Ok(true)
+}
+
+/// Returns whether dependencies of a project are circular once it has these issues.
+fn is_circular(reader: &Reader<'_>, changed: &ProjectContents) -> Result<bool, ActionError> {
+    let mut all = reader.dependencies(&changed.project.slug)?;
+    all.retain(|id, _| !changed.issues.contains_key(id));
+    all.extend(cycles::of(changed));
+    Ok(cycles::closing(&all).is_some())
 }
 
 /// Returns whether two versions of a project differ at most in what follows from its issues.
@@ -208,9 +241,17 @@ fn is_same(one: &Project, other: &Project) -> bool {
     counted == *other
 }
 
-/// Returns whether an issue is the same one in the same place, or is new and has an id that no issue had.
+/// Returns whether an issue is the same one in the same place, or is new and has an id that no issue had. It waits for no
+/// issue that was deleted or has another id.
 fn is_ordinary(project: &ProjectContents, id: &IssueId, contents: &IssueContents) -> bool {
     let uid = contents.uid();
+    let (aliases, stones) = (&project.retired.aliases, &project.retired.deleted);
+    let mut retired = aliases.iter().map(|(old, _)| old);
+    let mut deleted = stones.iter().map(|stone| &stone.id);
+    let depends_on = &contents.issue.depends_on;
+    if retired.any(|old| depends_on.contains(old)) || deleted.any(|id| depends_on.contains(id)) {
+        return false;
+    }
     match project.issues.get(id) {
         Some(known) => {
             known.uid() == uid
@@ -218,7 +259,6 @@ fn is_ordinary(project: &ProjectContents, id: &IssueId, contents: &IssueContents
                 && known.issue.parent == contents.issue.parent
         }
         None => {
-            let (aliases, stones) = (&project.retired.aliases, &project.retired.deleted);
             aliases.iter().all(|(old, _)| old != id)
                 && stones
                     .iter()

@@ -59,7 +59,7 @@ pub(super) fn contents(files: &BoardFiles, now: Timestamp) -> Result<BoardConten
         for issue in project.issues.values_mut() {
             issue.issue.claim = None;
         }
-        if let Some((issue, _)) = cycles::closing(project) {
+        if let Some((issue, _)) = cycles::closing(&cycles::of(project)) {
             return Err(ExchangeError::Circular {
                 project: project.project.slug.to_string(),
                 issue: issue.to_string(),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use orchestra_board::{IssueId, Slug};
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use super::{BoardFiles, BoardVersion, LastExchange, render, version};
 use crate::ReadError;
@@ -135,18 +135,13 @@ fn add_issue(
     slug: &Slug,
     id: &IssueId,
 ) -> Read<bool> {
-    let Some((project, _)) = reader.find_project(slug)? else {
-        return Ok(false);
-    };
-    let sql = "SELECT id FROM issue WHERE project = ?1 AND prefix = ?2 AND number = ?3";
-    let mut statement = reader.connection().prepare_cached(sql)?;
-    let row = statement
-        .query_row(params![project, id.prefix(), id.number()], |row| row.get(0))
-        .optional()?;
-    let Some(row) = row else {
+    let Some(row) = reader.find_row(slug, id)? else {
         return Ok(false);
     };
     let contents = reader.issue_with_history(slug, row)?;
+    if contents.issue.id != *id {
+        return Ok(false);
+    }
     let story = contents.issue.parent.clone();
     let above = match &story {
         Some(parent) => reader.find_issue(slug, parent)?,

@@ -1,6 +1,6 @@
 //! Everything of a board at once, to merge it with another one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orchestra_board::{IssueId, Slug};
 
@@ -8,7 +8,7 @@ use super::Reader;
 use crate::PlanRecord;
 use crate::files::render::{USAGE_SESSIONS, all};
 use crate::merge::{BoardContents, HookEvent, IssueContents, ProjectContents};
-use crate::rows::{Read, damaged, unknown};
+use crate::rows::{Read, damaged, id_of, unknown};
 use crate::toon::history;
 
 impl Reader<'_> {
@@ -68,6 +68,65 @@ impl Reader<'_> {
             issues.insert(contents.issue.id.clone(), contents);
         }
         Ok(issues)
+    }
+
+    /// Reads projects with some of their issues alone: without texts, plans and other records. `None` if a project is
+    /// missing; a missing issue is left out.
+    pub(crate) fn contents_of(
+        &self,
+        ids: &BTreeMap<Slug, BTreeSet<IssueId>>,
+    ) -> Read<Option<BoardContents>> {
+        let mut contents = BoardContents::default();
+        for (slug, ids) in ids {
+            let Some((_, project)) = self.find_project(slug)? else {
+                return Ok(None);
+            };
+            let mut issues = BTreeMap::new();
+            for issue in ids {
+                let Some(row) = self.find_row(slug, issue)? else {
+                    continue;
+                };
+                let contents = self.issue_with_history(slug, row)?;
+                // The id can be an earlier one of another issue.
+                if contents.issue.id == *issue {
+                    issues.insert(issue.clone(), contents);
+                }
+            }
+            let project = ProjectContents {
+                project,
+                retired: self.retired(slug)?,
+                issues,
+                prd: String::new(),
+                questionnaire: None,
+                readme: None,
+                requests: Vec::new(),
+                plans: Vec::new(),
+                chunks: Vec::new(),
+                next_chunk: 1,
+                sessions: BTreeMap::new(),
+            };
+            contents.projects.insert(slug.clone(), project);
+        }
+        Ok(Some(contents))
+    }
+
+    /// Issues of a project that wait for other ones, each with those.
+    pub(crate) fn dependencies(&self, slug: &Slug) -> Read<BTreeMap<IssueId, Vec<IssueId>>> {
+        let project = self.project_id(slug)?;
+        let sql = "SELECT i.prefix, i.number, d.prefix, d.number FROM dependency d JOIN issue i ON i.id = d.issue \
+                   WHERE d.project = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([project])?;
+        let mut dependencies: BTreeMap<IssueId, Vec<IssueId>> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let (from, on): (String, String) = (row.get(0)?, row.get(2)?);
+            let from = id_of(Some(&from), row.get(1)?)?;
+            let on = id_of(Some(&on), row.get(3)?)?;
+            if let (Some(from), Some(on)) = (from, on) {
+                dependencies.entry(from).or_default().push(on);
+            }
+        }
+        Ok(dependencies)
     }
 
     /// Reads the issue in a row with its history.

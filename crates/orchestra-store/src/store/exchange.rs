@@ -51,7 +51,7 @@ impl Store {
     }
 
     /// Merges the changes of a few files that another clone has published since an exchange. `changed` has the paths of
-    /// all files that either side has changed since then. The published files and those of the exchange are those of
+    /// all files that either side has changed since then, with the earlier paths of moved issues. The published files and those of the exchange are those of
     /// [`files_to_parse`](crate::files_to_parse). Returns whether it did: otherwise the board stays as it is, and
     /// [`Store::exchange`] is to merge whole boards.
     ///

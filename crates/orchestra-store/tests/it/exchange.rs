@@ -110,6 +110,9 @@ impl Replica {
             return false;
         };
         changed.extend(own.files().files().keys().cloned());
+        // Also the earlier files of moved issues.
+        let earlier = base.files().keys().filter(|path| own.concerns(path));
+        changed.extend(earlier.cloned());
         let Some(wanted) = files_to_parse(&changed).filter(|_| is_all_there) else {
             return false;
         };
@@ -308,6 +311,27 @@ fn few_published_changes_are_merged_without_the_rest() {
     assert!(!two.merge_changes(&remote));
     two.sync(&mut remote);
     assert_eq!(one.files(), two.files());
+}
+
+#[test]
+fn issue_that_was_moved_here_is_merged_without_the_rest_as_with_it() {
+    let (mut one, mut two, mut remote) = pair();
+    // The clock of the other clone is behind.
+    one.workspace.clock.pass(60);
+    one.workspace.create(Kind::Task, Some("MA-3"), "New");
+    one.workspace.run(rename("MA-5", "Newer"));
+    one.sync(&mut remote);
+    two.sync(&mut remote);
+    two.workspace.run(Command::MoveIssue {
+        target: target("MA-5"),
+        to: id("MA-2"),
+    });
+    one.workspace.run(rename("MA-4", "Renamed"));
+    one.sync(&mut remote);
+    two.sync(&mut remote);
+    one.sync(&mut remote);
+    assert_eq!(one.files(), two.files());
+    assert_eq!(one.issue("MA-5").issue.parent, Some(id("MA-2")));
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub use quic::Quic;
 
 use crate::{
     config::{Auth, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Transport},
-    discovery::protected,
+    discovery::{nested, protected},
     expand::{ExpandError, Reference, Scope, references},
     gateway::{Connect, Reach},
     hints::Hints,
@@ -358,6 +358,7 @@ impl LateChild {
             let program = Path::new(&child.command);
             child.program_file = self.scope.reached_program(program, config, &open)?;
             child.hidden = self.scope.closed().to_vec();
+            child.nested = nested();
             child.sandbox = process::Sandbox::Workspace {
                 paths,
                 read_only,

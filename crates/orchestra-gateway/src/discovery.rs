@@ -13,4 +13,4 @@ pub(crate) use decide::LastRead;
 pub use found::{Change, Found, LookedAt, Server, ServerState, Shadowed};
 pub use identity::{Identity, identify, is_harmless_variable};
 pub use places::Places;
-pub(crate) use settings::protected;
+pub(crate) use settings::{nested, protected};

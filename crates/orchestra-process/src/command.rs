@@ -18,7 +18,7 @@ use rustix::fs::{Access, access};
 use tokio::runtime::RuntimeFlavor;
 
 use crate::{
-    Child, Environment, Launcher, Limits, Sandbox, SpawnError,
+    Child, Environment, Launcher, Limits, NestedNames, Sandbox, SpawnError,
     message::{self, Confinement, Order},
 };
 
@@ -47,6 +47,7 @@ pub struct Command {
     limits: Limits,
     sandbox: Sandbox,
     hidden: Vec<PathBuf>,
+    nested: Vec<NestedNames>,
     granted: Option<PathBuf>,
     launcher: Option<Launcher>,
     is_staged: bool,
@@ -76,6 +77,7 @@ impl Command {
             limits: Limits::default(),
             sandbox: Sandbox::default(),
             hidden: Vec::new(),
+            nested: Vec::new(),
             granted: None,
             launcher: None,
             is_staged: true,
@@ -146,6 +148,13 @@ impl Command {
     #[must_use]
     pub fn hidden(mut self, hidden: Vec<PathBuf>) -> Self {
         self.hidden = hidden;
+        self
+    }
+
+    /// Limits of the names that its sandbox protects deeper in a directory.
+    #[must_use]
+    pub fn nested(mut self, nested: Vec<NestedNames>) -> Self {
+        self.nested = nested;
         self
     }
 
@@ -307,6 +316,7 @@ impl Command {
             write: write.into_iter().map(Into::into).collect(),
             read: read_only.iter().map(absolute).map(Into::into).collect(),
             protected: protected.iter().map(Into::into).collect(),
+            nested: self.nested.clone(),
             hidden: self.hidden.iter().map(Into::into).collect(),
             mounts: !(protected.is_empty() && self.hidden.is_empty()),
         };

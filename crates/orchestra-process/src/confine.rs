@@ -29,7 +29,7 @@ use seccompiler::{
 use crate::{
     SYSTEM_PATHS, links,
     message::{self, Confinement},
-    mounts,
+    mounts::{self, Names},
     plain::{self, Changed, Opened},
     targets,
 };
@@ -116,7 +116,10 @@ pub(crate) fn confine(
     }
     let targets = targets::targets(&writable, &protected).map_err(failed)?;
     if confinement.mounts {
-        let names = named.filter_map(Path::file_name).collect();
+        let names = Names {
+            all: named.filter_map(Path::file_name).collect(),
+            nested: &confinement.nested,
+        };
         mounts::protect(&writable, &protected, names, &targets, covered)?;
         // The mounts protect existing paths.
         let is_mounted =

@@ -58,5 +58,5 @@ pub use limits::{Limit, Limits};
 pub use memory::memory_there;
 pub use orphans::{adopt_orphans, kill_left};
 pub use peer::{PeerUser, PeerUsers};
-pub use sandbox::{SYSTEM_PATHS, Sandbox, mounts_allowed};
+pub use sandbox::{NestedNames, SYSTEM_PATHS, Sandbox, mounts_allowed};
 pub use tree::Usage;

@@ -22,7 +22,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Limit, Limits};
+use crate::{Limit, Limits, NestedNames};
 
 /// Longest order; arguments and environment of a program end at about 2 MiB on Linux, and JSON has
 /// up to four bytes for each.
@@ -60,6 +60,7 @@ pub(crate) struct Confinement {
     pub(crate) write: Vec<OsString>,
     pub(crate) read: Vec<OsString>,
     pub(crate) protected: Vec<OsString>,
+    pub(crate) nested: Vec<NestedNames>,
     pub(crate) hidden: Vec<OsString>,
     /// Whether the protected ones become read-only mounts, and empty ones cover the hidden ones.
     pub(crate) mounts: bool,

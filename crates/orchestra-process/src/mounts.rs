@@ -8,7 +8,8 @@
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
-    fs, io,
+    fs::{self, FileType},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -23,6 +24,7 @@ use rustix::{
 };
 
 use crate::{
+    NestedNames,
     links::{further_names, is_out_of_reach},
     message::Step,
     plain::{self, Changed},
@@ -38,6 +40,9 @@ const MAX_MOUNTS: usize = 10_000;
 /// Directory of packages, which bring settings that no editor opens.
 const PACKAGES: &str = "node_modules";
 
+/// Advice where there is too much to search or to protect.
+const SMALLER: &str = "set `cwd`, and the paths that it may write, to smaller directories";
+
 /// Action of an error message.
 const READ_ONLY: &str = "mount read-only";
 
@@ -47,6 +52,13 @@ pub(crate) fn attempt() -> Result<(), String> {
     // A directory may have mounts below it, which a user must not uncover.
     let file = PathBuf::from(format!("/proc/{}/status", getpid().as_raw_pid()));
     bind(&file, true).map_err(|error| failed(READ_ONLY, &file, &error))
+}
+
+/// Names of entries that are protected at any depth.
+pub(crate) struct Names<'a> {
+    pub(crate) all: BTreeSet<&'a OsStr>,
+    /// Those of them that count only in certain directories.
+    pub(crate) nested: &'a [NestedNames],
 }
 
 /// Moves this process into a mount namespace where the protected paths are read-only, as are entries of these
@@ -60,7 +72,7 @@ pub(crate) fn attempt() -> Result<(), String> {
 pub(crate) fn protect(
     writable: &[PathBuf],
     protected: &[PathBuf],
-    names: BTreeSet<&OsStr>,
+    names: Names<'_>,
     targets: &[PathBuf],
     hidden: Vec<PathBuf>,
 ) -> Result<(), (Step, String)> {
@@ -115,14 +127,16 @@ pub(crate) fn protect(
     let names = names.map_err(|what| (Step::Sandbox, what))?;
     mounts.read_only.extend(names);
     let count = mounts.read_only.len() + mounts.above.len();
-    if entries > MAX_ENTRIES || count > MAX_MOUNTS {
-        let what = format!(
-            "its directory has more than {MAX_ENTRIES} entries, or {MAX_MOUNTS} that are to be protected; set `cwd` \
-             to a smaller one"
-        );
-        return Err((Step::Sandbox, what));
-    }
-    mounts.make()
+    let too_much = match () {
+        () if entries > MAX_ENTRIES => {
+            format!("its directories have more than {MAX_ENTRIES} entries")
+        }
+        () if count > MAX_MOUNTS => format!(
+            "the protected paths in its directories need {count} mounts, and at most {MAX_MOUNTS} are made"
+        ),
+        () => return mounts.make(),
+    };
+    Err((Step::Sandbox, format!("{too_much}; {SMALLER}")))
 }
 
 /// Mounts that are to be made.
@@ -176,17 +190,20 @@ impl Mounts {
     }
 }
 
-/// A path that another program exchanges must not weaken the sandbox: no start without mounts is tried.
+/// A path that another program exchanges must not weaken the sandbox, and neither must more mounts than the system
+/// allows: no start without mounts is tried.
 fn not_made(what: &str, path: &Path, error: &io::Error) -> (Step, String) {
-    match Changed::is_behind(error) {
-        true => (Step::Sandbox, error.to_string()),
-        false => (Step::Mounts, failed(what, path, error)),
+    let failed = failed(what, path, error);
+    match error.kind() {
+        _ if Changed::is_behind(error) => (Step::Sandbox, error.to_string()),
+        io::ErrorKind::StorageFull => (Step::Sandbox, format!("{failed}; {SMALLER}")),
+        _ => (Step::Mounts, failed),
     }
 }
 
 /// Search for entries with protected names.
 struct Search<'a> {
-    names: BTreeSet<&'a OsStr>,
+    names: Names<'a>,
     writable: &'a [PathBuf],
     protected: &'a [PathBuf],
     entries: usize,
@@ -202,6 +219,9 @@ impl Search<'_> {
             Err(error) if is_out_of_reach(&error) => return Ok(()),
             entries => entries.map_err(|error| failed("list", directory, &error))?,
         };
+        let is_writable = self.writable.iter().any(|root| root == directory);
+        // Entries whose protection depends on those beside them, and the limits that are met.
+        let (mut limited, mut met) = (Vec::new(), BTreeSet::new());
         let mut directories = Vec::new();
         for entry in entries {
             self.entries += 1;
@@ -214,18 +234,18 @@ impl Search<'_> {
                 Err(error) if is_out_of_reach(&error) => continue,
                 found => found.map_err(|error| failed("list", directory, &error))?,
             };
-            if kind.is_symlink() {
-                if self.names.contains(name.as_os_str()) {
-                    self.links.push(path);
-                }
-                continue;
+            let limits = self.names.nested.iter().enumerate();
+            let met_here = limits.filter(|(_, limit)| limit.beside.contains(&name));
+            met.extend(met_here.map(|(number, _)| number));
+            let is_named = self.names.all.contains(name.as_os_str());
+            let mut limits = self.names.nested.iter();
+            match limits.position(|limit| limit.names.contains(&name)) {
+                Some(number) if is_named && !is_writable => limited.push((number, path, kind)),
+                _ => directories.extend(self.entry(path, kind, is_named, movable)),
             }
-            if self.names.contains(name.as_os_str()) && !self.writable.contains(&path) {
-                self.mounts.above.extend(movable.iter().cloned());
-                self.mounts.read_only.insert(path);
-            } else if kind.is_dir() && name != PACKAGES && !self.protected.contains(&path) {
-                directories.push(path);
-            }
+        }
+        for (number, path, kind) in limited {
+            directories.extend(self.entry(path, kind, met.contains(&number), movable));
         }
         // Landlock renames nothing where it grants the entries one by one.
         let mut protected = self.protected.iter();
@@ -241,6 +261,27 @@ impl Search<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Notes an entry that is to be protected. Another directory is returned: it is to be searched.
+    fn entry(
+        &mut self,
+        path: PathBuf,
+        kind: FileType,
+        is_protected: bool,
+        movable: &[PathBuf],
+    ) -> Option<PathBuf> {
+        if kind.is_symlink() {
+            self.links.extend(is_protected.then_some(path));
+            return None;
+        }
+        if is_protected && !self.writable.contains(&path) {
+            self.mounts.above.extend(movable.iter().cloned());
+            self.mounts.read_only.insert(path);
+            return None;
+        }
+        let is_searched = kind.is_dir() && !path.ends_with(PACKAGES);
+        (is_searched && !self.protected.contains(&path)).then_some(path)
     }
 }
 

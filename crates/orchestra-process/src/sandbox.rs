@@ -1,9 +1,12 @@
 //! What of the system a child may reach.
 
 use std::{
+    ffi::OsString,
     path::PathBuf,
     process::{Command, Stdio},
 };
+
+use serde::{Deserialize, Serialize};
 
 use crate::{Launcher, guard::MOUNTS};
 
@@ -71,13 +74,24 @@ pub enum Sandbox {
         ///
         /// Where the system allows mount namespaces ([`mounts_allowed`]), those that exist are read-only mounts as
         /// well, and so are entries of the same names at any depth below what it may write, unless `paths` holds
-        /// them. Nothing changes their modes, owners, times and extended attributes either. Directories above a deeper
-        /// one cannot be renamed, and files are not renamed from one of them to another.
+        /// them, or [`NestedNames`] limit them. If they need too many mounts, the start fails. Nothing changes their
+        /// modes, owners, times and extended attributes either. Directories above a deeper one cannot be renamed, and
+        /// files are not renamed from one of them to another.
         ///
         /// Further names of their files (hard links) below what it may write are protected in the same way, and so are
         /// paths to which they lead: by symbolic links, a `.git` file, `commondir`, and the configuration of git.
         protected: Vec<PathBuf>,
     },
+}
+
+/// Names of protected paths that deeper entries share only in certain directories: in those that the child may write by
+/// name, and in those with an entry of `beside`. In other directories, entries of these names stay writable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NestedNames {
+    /// The names.
+    pub names: Vec<OsString>,
+    /// Names of entries, one of which is in such a directory.
+    pub beside: Vec<OsString>,
 }
 
 /// Returns whether this system allows the read-only mounts of a sandbox, by trying in a process of its own.

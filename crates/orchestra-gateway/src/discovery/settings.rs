@@ -7,6 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
+use orchestra_process::NestedNames;
+
 /// Reasons, each with its paths, separated by spaces. `docs/servers-sandbox.md` has the same table.
 static SETTINGS: [(&str, &str); 11] = [
     (
@@ -97,6 +99,36 @@ static SETTINGS: [(&str, &str); 11] = [
     ),
 ];
 
+/// Names of the table that programs read only in certain directories, with the entries of such a directory. Elsewhere
+/// they are names of source and data. The page has this table as well.
+static NESTED: [(&str, &str); 2] = [
+    (
+        ".build.yml .builds .cargo-husky .cirrus.star .cirrus.yml .forgejo .gitea .gitmodules .gitpod .gitpod.yml \
+         .gitreview .hgsub .lefthook .lefthook-local .lefthook-local.json .lefthook-local.jsonc .lefthook-local.toml \
+         .lefthook-local.yaml .lefthook-local.yml .lefthook.json .lefthook.jsonc .lefthook.toml .lefthook.yaml \
+         .lefthook.yml .lfsconfig .local-overcommit.yml .ona .overcommit.yml .packit.yaml .packit.yml .platform \
+         .renovaterc .renovaterc.json .renovaterc.json5 .rusty-hook.toml .space.kts .taskcluster.yml .tekton \
+         .travis.yml .upsun .zuul.d .zuul.yaml bitbucket-pipelines.yml lefthook-local.json lefthook-local.jsonc \
+         lefthook-local.toml lefthook-local.yaml lefthook-local.yml lefthook.json lefthook.jsonc lefthook.toml \
+         lefthook.yaml lefthook.yml mise renovate.json renovate.json5 zuul.yaml",
+        ".git .hg .jj .sl",
+    ),
+    (
+        ".externalToolBuilders .factorypath .settings",
+        ".classpath .project build.gradle build.gradle.kts pom.xml",
+    ),
+];
+
+/// Returns the limits of the protected names deeper in a workspace.
+pub(crate) fn nested() -> Vec<NestedNames> {
+    let all = |names: &str| names.split(' ').map(Into::into).collect();
+    let limits = NESTED.iter().map(|(names, beside)| NestedNames {
+        names: all(names),
+        beside: all(beside),
+    });
+    limits.collect()
+}
+
 /// Returns the protected paths of a workspace.
 pub(crate) fn protected(workspace: &Path) -> impl Iterator<Item = PathBuf> {
     let names = SETTINGS.iter().flat_map(|(_, names)| names.split(' '));
@@ -136,13 +168,25 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_of_names_in_the_table() {
+        let all: Vec<PathBuf> = protected(Path::new("")).collect();
+        for name in nested().iter().flat_map(|limit| &limit.names) {
+            assert!(all.contains(&name.into()), "{name:?}");
+        }
+    }
+
+    #[test]
     fn documentation_has_the_table() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/servers-sandbox.md");
         let page = std::fs::read_to_string(page).unwrap();
-        for (reason, names) in SETTINGS {
+        let list = |names: &str| {
             let names = names.split(' ').map(|name| format!("`{name}`"));
-            let names = names.collect::<Vec<_>>().join(", ");
-            let row = format!("| {reason} | {names} |\n");
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let settings = SETTINGS.map(|(reason, names)| (reason.to_owned(), list(names)));
+        let nested = NESTED.map(|(names, beside)| (list(beside), list(names)));
+        for (first, names) in settings.into_iter().chain(nested) {
+            let row = format!("| {first} | {names} |\n");
             assert!(page.contains(&row), "{row}");
         }
     }

@@ -218,6 +218,11 @@ fn server_whose_data_a_sandboxed_server_may_write_is_started() {
         (".", line("docker run -i thing")),
         (".", line("/opt/server --data data")),
         (".", line("node /opt/server.js")),
+        (".", line("node --run start")),
+        (".", line("python3 -I -m installed")),
+        (".", line("python3 -Pm installed")),
+        (".", line("python-language-server installed")),
+        (".", line("docker run -i python:3.12 installed")),
     ] {
         let (state, reason) = state(&confined(writable, &[]), &b);
         assert_eq!(state, "enabled", "{writable} {b}: {reason}");

@@ -16,7 +16,9 @@ use std::{
 
 use orchestra_hub::BoxFuture;
 use orchestra_process::SpawnError;
-use orchestra_process::{Child, Command, Environment, Exit, Handle, Launcher, Limits, Sandbox};
+use orchestra_process::{
+    Child, Command, Environment, Exit, Handle, Launcher, Limits, NestedNames, Sandbox,
+};
 use orchestra_secret::Masker;
 use tokio::time::{Instant, timeout};
 
@@ -55,6 +57,8 @@ pub struct ChildConfig {
     pub sandbox: Sandbox,
     /// Directories that are closed to it below what its sandbox opens.
     pub hidden: Vec<PathBuf>,
+    /// Limits of the names that its sandbox protects deeper in a directory.
+    pub nested: Vec<NestedNames>,
     /// File that its sandbox opens as its program, where that was checked before.
     pub program_file: Option<PathBuf>,
     /// Which program guards it; this one when nothing is said.
@@ -90,6 +94,7 @@ impl ChildConfig {
             limits: Limits::default(),
             sandbox: Sandbox::None,
             hidden: Vec::new(),
+            nested: Vec::new(),
             program_file: None,
             launcher: None,
             grace_stdin: Duration::from_secs(2),
@@ -121,7 +126,8 @@ impl ChildConfig {
             .name(&self.name)
             .limits(self.limits.clone())
             .sandbox(self.sandbox.clone())
-            .hidden(self.hidden.clone());
+            .hidden(self.hidden.clone())
+            .nested(self.nested.clone());
         if let Some(directory) = &self.cwd {
             command = command.directory(directory);
         }

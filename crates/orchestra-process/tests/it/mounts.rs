@@ -9,7 +9,7 @@ use std::{
     process,
 };
 
-use orchestra_process::{CHILD_COMMAND, Command, Launcher, Sandbox, mounts_allowed};
+use orchestra_process::{CHILD_COMMAND, Command, Launcher, NestedNames, Sandbox, mounts_allowed};
 use rustix::process::geteuid;
 
 use crate::program::{path, run};
@@ -147,6 +147,68 @@ async fn deeper_entry_that_is_named_writable_is_no_read_only_mount() {
     };
     let confined = shell(root.path(), "echo x > a/b/.git/config").sandbox(sandbox);
     let (_, told, exit) = run(&confined).await;
+    assert!(exit.is_success(), "{told}");
+}
+
+/// Limits `settings` to directories with a `.git` or a `build`.
+fn limit() -> NestedNames {
+    NestedNames {
+        names: vec!["settings".into()],
+        beside: vec![".git".into(), "build".into()],
+    }
+}
+
+#[tokio::test]
+async fn deeper_entry_with_a_limited_name_is_read_only_in_certain_directories() {
+    if let Err(reason) = mounts_allowed(&Launcher::new(path(), [CHILD_COMMAND])) {
+        crate::skip::skip(&format!("this system allows no mounts: {reason}"));
+        return;
+    }
+    let root = workspace();
+    for directory in ["own/deep/settings/.git", "own/project"] {
+        fs::create_dir_all(root.path().join(directory)).unwrap();
+    }
+    let closed = [
+        "settings",
+        "a/b/settings",
+        "own/project/settings",
+        "own/deep/settings/.git/config",
+    ];
+    let open = [
+        "own/settings",
+        "own/project/build",
+        "own/deep/settings/file",
+    ];
+    for file in closed.iter().chain(&open) {
+        fs::write(root.path().join(file), "old").unwrap();
+    }
+    let files = [closed.as_slice(), open.as_slice()].concat().join(" ");
+    let script = format!("for file in {files}; do if echo x > $file; then echo $file; fi; done");
+    let confined = shell(root.path(), &script)
+        .sandbox(sandbox(root.path()))
+        .nested(vec![limit()]);
+    let (said, told, _) = run(&confined).await;
+    assert_eq!(said.lines().collect::<Vec<_>>(), open, "{told}");
+}
+
+#[tokio::test]
+async fn more_protected_entries_than_mounts_fail_the_start() {
+    if let Err(reason) = mounts_allowed(&Launcher::new(path(), [CHILD_COMMAND])) {
+        crate::skip::skip(&format!("this system allows no mounts: {reason}"));
+        return;
+    }
+    let root = workspace();
+    // Each needs a mount, and one for its directory.
+    for number in 0..5_000 {
+        let directory = root.path().join(format!("own/{number}"));
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("settings"), "old").unwrap();
+    }
+    let confined = shell(root.path(), "echo x > own/1/settings").sandbox(sandbox(root.path()));
+    let refused = confined.spawn().await.unwrap_err().to_string();
+    let expected = "at most 10000 are made; set `cwd`, and the paths that it may write";
+    assert!(refused.contains(expected), "{refused}");
+    let (_, told, exit) = run(&confined.nested(vec![limit()])).await;
     assert!(exit.is_success(), "{told}");
 }
 
@@ -298,7 +360,7 @@ fn user_without_privileges_has_the_same_mounts() {
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}");
-    assert!(said.contains("9 passed"), "{said}");
+    assert!(said.contains("11 passed"), "{said}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! `orchestra sync` and `orchestra log`: clones that exchange one board through a bare repository.
 
+mod background;
 mod copies;
 mod hooks;
+mod refused;
 mod session_commits;
 
 use std::{
@@ -15,7 +17,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::one_board::{Repository, git};
-use crate::support::{Running, Said, get, run_directory, said, until};
+use crate::support::{Said, run_directory, said};
 
 pub(crate) const REFERENCE: &str = "refs/orchestra/board";
 
@@ -159,18 +161,6 @@ fn git_with(directory: &Path, words: &[&str], input: &[u8]) -> String {
 
 pub(crate) fn tip(directory: &Path) -> String {
     git(directory, &["rev-parse", REFERENCE])
-}
-
-#[test]
-fn remote_that_hides_references_of_boards_is_refused_with_the_option_for_a_branch() {
-    let clones = Clones::new();
-    let one = clones.one();
-    for key in ["receive.hideRefs", "uploadpack.hideRefs"] {
-        git(&clones.remote(), &["config", key, "refs/orchestra"]);
-    }
-    clones.refused(&one, 1, "`orchestra sync --branch NAME`");
-    let answer = clones.sync(&one, &["--branch", "board"]);
-    assert_eq!(answer["reference"], "refs/heads/board");
 }
 
 #[test]
@@ -359,66 +349,6 @@ fn clones_that_push_at_once_lose_nothing() {
 }
 
 #[test]
-fn hostile_board_is_refused_and_the_own_one_is_used_further() {
-    let clones = Clones::new();
-    let (one, two) = (clones.one(), clones.clone_as("two"));
-    // A board that was exchanged is compared with the published one, and another one is merged with it.
-    clones.sync(&one, &[]);
-    let blob = clones.blob(b"/etc/passwd");
-    let tree = git_with(
-        &clones.remote(),
-        &["mktree"],
-        format!("100644 blob {blob}\tproject-status.toon\n").as_bytes(),
-    );
-    let tree = tree.trim();
-    for (entries, part) in [
-        (format!("120000 blob {blob}\tlink\n"), "a symbolic link"),
-        (
-            format!("100755 blob {blob}\tprogram.md\n"),
-            "not a regular file",
-        ),
-        (
-            format!("160000 commit {}\tmodule\n", "1".repeat(40)),
-            "a submodule",
-        ),
-        (
-            // 20 to the power of 10 files, in eleven objects.
-            format!("040000 tree {}\tmy-app\n", clones.tree_of_many_files()),
-            "more than 400000 files",
-        ),
-        (
-            format!("040000 tree {tree}\tmy-app\n"),
-            "my-app/project-status.toon",
-        ),
-        (
-            format!("040000 tree {tree}\t.store\n"),
-            ".store/project-status.toon",
-        ),
-    ] {
-        clones.publish(&entries);
-        clones.refused(&one, 3, part);
-        clones.refused(&two, 3, part);
-        assert!(!two.join(".projects").exists(), "{part}");
-        clones.rename(&one, "MA-3", part);
-    }
-}
-
-#[test]
-fn objects_that_git_refuses_are_named_in_one_line() {
-    let clones = Clones::new();
-    let one = clones.one();
-    clones.sync(&one, &[]);
-    let blob = clones.blob(b"text");
-    let inner = git_with(
-        &clones.remote(),
-        &["mktree"],
-        format!("100644 blob {blob}\t.git\n").as_bytes(),
-    );
-    clones.publish(&format!("040000 tree {}\tmy-app\n", inner.trim()));
-    clones.refused(&one, 1, "hasDotgit");
-}
-
-#[test]
 fn log_shows_a_commit_with_a_long_message() {
     let clones = Clones::new();
     let (one, remote) = (clones.one(), clones.remote());
@@ -527,18 +457,6 @@ fn repositories_of_other_formats_exchange_boards() {
 }
 
 #[test]
-fn sync_without_remote_names_the_next_step() {
-    let repository = Repository::new("board = \"repository\"\n");
-    repository.fill();
-    let said = repository.run(&repository.main(), &["sync"]);
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.err.contains("git remote add origin URL"), "{said:?}");
-    let said = repository.run(&repository.main(), &["log"]);
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.err.contains("orchestra sync"), "{said:?}");
-}
-
-#[test]
 fn command_in_a_clone_without_a_board_names_sync() {
     let clones = Clones::new();
     let two = clones.clone_as("two");
@@ -578,191 +496,6 @@ fn board_of_a_checkout_travels_with_its_commits() {
     let said = repository.run(&repository.main(), &["sync"]);
     assert_eq!(said.code, Some(3), "{said:?}");
     assert!(said.err.contains("travel with its commits"), "{said:?}");
-}
-
-#[test]
-fn program_that_the_repository_names_is_not_started() {
-    let clones = Clones::new();
-    let one = clones.one();
-    let mark = one.with_file_name("started");
-    let program = format!("touch {}; false", mark.display());
-    for key in [
-        "core.sshCommand",
-        "remote.origin.uploadpack",
-        "credential.helper",
-    ] {
-        git(&one, &["config", key, &program]);
-        clones.refused(&one, 5, "starts a program");
-        git(&one, &["config", "--unset", key]);
-    }
-    assert!(!mark.exists());
-    clones.sync(&one, &[]);
-}
-
-#[test]
-fn remote_that_cannot_be_reached_is_named() {
-    let clones = Clones::new();
-    let one = clones.one();
-    let said = clones.run(&one, &["sync", "../none-such"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.err.contains("../none-such"), "{said:?}");
-    assert_eq!(said.err.matches("fetch the board").count(), 1, "{said:?}");
-    let said = clones.run(&one, &["sync", "--", "--upload-pack=touch"]);
-    assert_eq!(said.code, Some(2), "{said:?}");
-}
-
-/// Sets `[sync]` in the user's own configuration.
-fn configure(clones: &Clones, text: &str) {
-    let file = clones.repository.workspace.home();
-    let file = file.join(".config/orchestra/orchestra.toml");
-    let text = format!("board = \"repository\"\n[sync]\n{text}\n");
-    fs::write(file, text).unwrap();
-}
-
-/// Starts `orchestra up`, which exchanges the board once the background work has begun. Returns its address as well.
-fn up(clones: &Clones, clone: &Path) -> (Running, String) {
-    let words = ["up", "--http", "127.0.0.1:0", "--quic", "off", "--json"];
-    let up = Running::with_stderr(clones.command(clone, &words), Stdio::null());
-    let ready = up.json();
-    let address = ready["http"].as_str().unwrap();
-    let address = address.trim_start_matches("http://").to_owned();
-    (up, address)
-}
-
-/// Waits for a status of the background exchange in `/health`.
-fn await_status(address: &str, status: &str) {
-    until(|| {
-        let health = get(address, "/health").json();
-        let parts = health["parts"].as_array().cloned().unwrap_or_default();
-        let sync = parts.into_iter().find(|part| part["name"] == "sync")?;
-        (sync["status"] == status).then_some(())
-    });
-}
-
-#[test]
-fn board_is_exchanged_in_the_background() {
-    let clones = Clones::new();
-    let (one, two) = (clones.one(), clones.clone_as("two"));
-    clones.sync(&one, &[]);
-    clones.rename(&one, "MA-3", "Renamed");
-    configure(&clones, "remote = \"origin\"");
-    let (_up, address) = up(&clones, &one);
-    await_status(&address, "connected");
-    configure(&clones, "");
-    clones.sync(&two, &[]);
-    assert_eq!(clones.get(&two, "MA-3")["title"], "Renamed");
-}
-
-/// Checks that `up` exchanges nothing before the user runs `orchestra sync`.
-fn check_refused_in_the_background(clones: &Clones, clone: &Path) {
-    let (mut running, address) = up(clones, clone);
-    await_status(&address, "error");
-    running.kill();
-    let doctor = clones.run(clone, &["doctor"]);
-    assert!(
-        doctor.out.contains("run `orchestra sync` once"),
-        "{doctor:?}"
-    );
-}
-
-#[test]
-fn remote_of_a_repository_is_not_reached_in_the_background_before_the_user_has_used_it() {
-    let clones = Clones::new();
-    let one = clones.one();
-    configure(&clones, "remote = \"origin\"");
-    check_refused_in_the_background(&clones, &one);
-    let board = ["for-each-ref", "refs/orchestra"];
-    assert_eq!(git(&clones.remote(), &board), "");
-    clones.forget_attempt(&one);
-    let trusted = format!(
-        "trusted_directories = [\"{}\"]\nboard = \"repository\"\n[sync]\nremote = \"origin\"\n",
-        one.display()
-    );
-    let file = clones.repository.workspace.home();
-    fs::write(file.join(".config/orchestra/orchestra.toml"), trusted).unwrap();
-    let (_up, address) = up(&clones, &one);
-    await_status(&address, "connected");
-    assert_eq!(tip(&clones.remote()), tip(&one));
-}
-
-#[test]
-fn settings_of_a_repository_do_not_divert_background_exchanges() {
-    let clones = Clones::new();
-    let one = clones.one();
-    clones.sync(&one, &[]);
-    let shared = tip(&one);
-    configure(&clones, "remote = \"origin\"");
-    let included = one.with_file_name("included");
-    fs::write(&included, "[http]\n\tproxy = http://127.0.0.1:1\n").unwrap();
-    let included = included.display().to_string();
-    let elsewhere = format!("url.{}.insteadOf", one.display());
-    for (number, (key, value, part)) in [
-        ("http.proxy", "http://127.0.0.1:1", "http.proxy"),
-        ("http.https://example.org.sslVerify", "false", "sslverify"),
-        ("http.cookieFile", "cookies", "http.cookiefile"),
-        (elsewhere.as_str(), "/", "insteadof"),
-        ("protocol.allow", "always", "protocol.allow"),
-        ("remote.origin.proxy", "http://127.0.0.1:1", "origin.proxy"),
-        ("credential.username", "ada", "credential.username"),
-        ("fetch.bundleURI", "http://127.0.0.1:1", "fetch.bundleuri"),
-        ("include.path", included.as_str(), "http.proxy"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        clones.rename(&one, "MA-3", &format!("Renamed {number}"));
-        git(&one, &["config", key, value]);
-        let (mut running, address) = up(&clones, &one);
-        await_status(&address, "error");
-        running.kill();
-        let doctor = clones.run(&one, &["doctor"]);
-        assert!(doctor.out.contains(part), "{key}: {doctor:?}");
-        assert_eq!(tip(&clones.remote()), shared, "{key}");
-        git(&one, &["config", "--unset", key]);
-        clones.forget_attempt(&one);
-    }
-    // A command of the user uses the configuration as git does.
-    git(&one, &["config", "http.proxy", "http://127.0.0.1:1"]);
-    clones.sync(&one, &[]);
-}
-
-#[test]
-fn failed_background_exchange_is_reported_until_one_succeeds() {
-    let clones = Clones::new();
-    let one = clones.one();
-    clones.sync(&one, &[]);
-    configure(&clones, "remote = \"../none-such\"");
-    let (mut running, address) = up(&clones, &one);
-    await_status(&address, "error");
-    running.kill();
-    let doctor = clones.run(&one, &["doctor"]);
-    assert!(doctor.out.contains("sync: "), "{doctor:?}");
-    assert!(doctor.out.contains("../none-such"), "{doctor:?}");
-    // A remote that the command names is another one than that of the configuration.
-    clones.sync(&one, &["origin"]);
-    let doctor = clones.run(&one, &["doctor"]);
-    assert!(!doctor.out.contains("sync: "), "{doctor:?}");
-}
-
-#[test]
-fn workspace_sets_no_background_exchange_unless_the_user_trusts_it() {
-    let clones = Clones::new();
-    let one = clones.one();
-    fs::write(one.join("orchestra.toml"), "[sync]\nremote = \"origin\"\n").unwrap();
-    let shown = clones.run(&one, &["config", "show"]);
-    assert!(!shown.out.contains("remote = \"origin\""), "{shown:?}");
-    assert!(shown.err.contains("[sync] is not used"), "{shown:?}");
-    let (_up, address) = up(&clones, &one);
-    let health = get(&address, "/health").json();
-    assert!(!health["parts"].to_string().contains("sync"), "{health}");
-    let file = clones.repository.workspace.home();
-    let trusted = format!(
-        "board = \"repository\"\ntrusted_directories = [\"{}\"]\n",
-        one.display()
-    );
-    fs::write(file.join(".config/orchestra/orchestra.toml"), trusted).unwrap();
-    let shown = clones.run(&one, &["config", "show"]);
-    assert!(shown.out.contains("remote = \"origin\""), "{shown:?}");
 }
 
 #[test]

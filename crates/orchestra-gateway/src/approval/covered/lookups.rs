@@ -47,6 +47,31 @@ const NODE: [&str; 4] = ["deno", "node", "ts-node", "tsx"];
 /// Programs whose first argument is a file, a directory or a module of code.
 const INTERPRETERS: [&str; 6] = ["bun", "deno", "node", "php", "ts-node", "tsx"];
 
+/// Commands of these programs that are followed by a file of code.
+const FILE_COMMANDS: [(&str, &str); 5] = [
+    ("bun", "run"),
+    ("deno", "run"),
+    ("deno", "serve"),
+    ("node", "inspect"),
+    ("tsx", "watch"),
+];
+
+/// Commands and options of these programs that run no file which the command line names.
+const NAME_COMMANDS: [(&str, &str); 9] = [
+    ("bun", "exec"),
+    ("bun", "x"),
+    ("deno", "eval"),
+    ("deno", "jupyter"),
+    ("deno", "lsp"),
+    ("deno", "repl"),
+    ("deno", "task"),
+    ("deno", "x"),
+    ("node", "--run"),
+];
+
+/// Beginnings of the names of packages and addresses in the place of a file.
+const PACKAGE_SCHEMES: [&str; 4] = ["http:", "https:", "jsr:", "npm:"];
+
 /// Shells.
 const SHELLS: [&str; 6] = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
 
@@ -188,41 +213,98 @@ fn tools<'l>(words: &[&'l str]) -> Vec<&'l str> {
 
 /// Files, directories and modules that the interpreters among words run. Of a module it is the first package.
 fn scripts<'l>(words: &[&'l str]) -> Vec<&'l str> {
-    let (mut found, mut is_open, mut is_python) = (Vec::new(), false, false);
-    let (mut is_module, mut is_value, mut is_shell) = (false, false, false);
-    for &word in words {
-        if !is_open {
-            let name = word.rsplit('/').next().unwrap_or(word);
-            is_python = name.starts_with("python") || name.starts_with("pypy");
-            is_shell = SHELLS.contains(&name);
-            is_open = is_python || is_shell || INTERPRETERS.contains(&name);
-            continue;
-        }
-        if std::mem::take(&mut is_value) {
-            continue;
-        }
-        let mut script = Some(word);
-        if let Some(option) = word.strip_prefix('-').filter(|_| !is_module) {
-            if is_shell && !option.starts_with('-') && option.contains('c') {
-                // A line of commands follows.
-                is_open = false;
-                continue;
-            }
-            is_value = is_python && PYTHON_VALUES.contains(&word)
-                || is_shell && option.ends_with(['o', 'O']);
-            let is_short = is_python && !option.starts_with(['-', 'W', 'X']);
-            let module = option.split_once('m').filter(|_| is_short);
-            is_module = module.is_some();
-            script = module.map(|(_, module)| module);
-            script = script.filter(|module| !module.is_empty());
-        }
-        if let Some(script) = script {
-            let package = script.split('.').next().filter(|_| is_module);
-            found.push(package.unwrap_or(script));
-            (is_open, is_module) = (false, false);
-        }
+    let mut found = Vec::new();
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        found.extend(match () {
+            () if is_python(name) => script_of_python(&mut words),
+            () if SHELLS.contains(&name) => script_of_a_shell(&mut words),
+            () if INTERPRETERS.contains(&name) => script_of(name, &mut words),
+            () => None,
+        });
     }
     found
+}
+
+/// Returns whether a program is an interpreter of Python, by its name, such as `python3.12` or `pypy3`. A `t` at the end
+/// is of the free-threaded build.
+fn is_python(name: &str) -> bool {
+    let version = name
+        .strip_prefix("python")
+        .or_else(|| name.strip_prefix("pypy"));
+    version.is_some_and(|version| {
+        let numbers = version.strip_suffix('t').unwrap_or(version);
+        let is_number =
+            |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        version.is_empty() || numbers.split('.').all(is_number)
+    })
+}
+
+fn script_of_python<'l>(words: &mut impl Iterator<Item = &'l str>) -> Option<&'l str> {
+    let mut is_isolated = false;
+    while let Some(word) = words.next() {
+        let Some(option) = word.strip_prefix('-') else {
+            return Some(word);
+        };
+        if PYTHON_VALUES.contains(&word) {
+            words.next();
+        }
+        if option.starts_with(['-', 'W', 'X']) {
+            continue;
+        }
+        let (flags, module) = match option.split_once('m') {
+            Some((flags, module)) => (flags, Some(module)),
+            None => (option, None),
+        };
+        // The directory in which it works is no place of modules then.
+        is_isolated |= flags.contains(['I', 'P']);
+        if let Some(module) = module {
+            let module = match module {
+                "" => words.next()?,
+                _ => module,
+            };
+            return module.split('.').next().filter(|_| !is_isolated);
+        }
+    }
+    None
+}
+
+fn script_of_a_shell<'l>(words: &mut impl Iterator<Item = &'l str>) -> Option<&'l str> {
+    while let Some(word) = words.next() {
+        let Some(option) = word.strip_prefix('-') else {
+            return Some(word);
+        };
+        if !option.starts_with('-') && option.contains('c') {
+            // A line of commands follows.
+            return None;
+        }
+        if option.ends_with(['o', 'O']) {
+            words.next();
+        }
+    }
+    None
+}
+
+fn script_of<'l>(name: &str, words: &mut impl Iterator<Item = &'l str>) -> Option<&'l str> {
+    let mut has_command = false;
+    for word in words {
+        let command = word.split('=').next().unwrap_or(word);
+        if !has_command && NAME_COMMANDS.contains(&(name, command)) {
+            return None;
+        }
+        if word.starts_with('-') {
+            continue;
+        }
+        if has_command || !FILE_COMMANDS.contains(&(name, word)) {
+            let is_package = PACKAGE_SCHEMES
+                .iter()
+                .any(|scheme| word.starts_with(scheme));
+            return Some(word).filter(|_| !is_package);
+        }
+        has_command = true;
+    }
+    None
 }
 
 #[cfg(test)]
@@ -254,10 +336,44 @@ mod tests {
             ("python3 -msrv x", &["srv"]),
             ("python3 server data", &["server"]),
             ("sh -c cd sub && node .", &["."]),
-            ("env A=1 bun run x", &["run"]),
+            ("env A=1 bun run x", &["x"]),
+            ("bun --smol run --watch sub/x.ts y", &["sub/x.ts"]),
+            ("bun run run", &["run"]),
+            ("bun server.ts run", &["server.ts"]),
+            ("bun x thing --data data", &[]),
+            ("bun x tsx watch server.ts", &["server.ts"]),
+            ("deno run -A mod.ts x", &["mod.ts"]),
+            ("deno run -A npm:@a/thing data", &[]),
+            ("deno run -A https://example.com/mod.ts", &[]),
+            ("deno serve --port=1 mod.ts", &["mod.ts"]),
+            ("deno task start", &[]),
+            ("deno lsp", &[]),
+            ("node --run start", &[]),
+            ("node --run=start x", &[]),
+            ("node server.js --run", &["server.js"]),
+            ("node inspect server.js", &["server.js"]),
+            ("npm run start", &[]),
+            ("pnpm run start", &[]),
+            ("yarn start", &[]),
+            ("pnpm exec node server.js", &["server.js"]),
             ("bash -eo pipefail sub/x.sh y", &["sub/x.sh"]),
             ("sh -ec x y", &[]),
             ("server data", &[]),
+            ("python server.py", &["server.py"]),
+            ("pypy3.10 server.py", &["server.py"]),
+            ("python3.14t -m srv", &["srv"]),
+            ("python-language-server data", &[]),
+            ("python3-config data", &[]),
+            ("pythonic data", &[]),
+            ("python. data", &[]),
+            ("docker run python:3.12 data", &[]),
+            ("python3 -I -m srv", &[]),
+            ("python3 -Im srv", &[]),
+            ("python3 -BPmsrv", &[]),
+            ("python3 -P -X dev -m srv x", &[]),
+            ("python3 -I server.py", &["server.py"]),
+            ("python3 -W I -m srv", &["srv"]),
+            ("python3 -m srv -I", &["srv"]),
         ] {
             let words: Vec<&str> = line.split(' ').collect();
             assert_eq!(scripts(&words), expected, "{line}");

@@ -5,8 +5,10 @@ use std::{fs, path::Path, process::Command};
 use serde_json::json;
 
 use super::{
-    Clones, REFERENCE, check_refused_in_the_background, configure,
-    session_commits::change_in_a_session, tip,
+    Clones, REFERENCE,
+    background::{check_refused_in_the_background, configure},
+    session_commits::change_in_a_session,
+    tip,
 };
 use crate::one_board::git;
 

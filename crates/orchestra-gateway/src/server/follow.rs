@@ -276,7 +276,7 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
                 failed.add(kind);
                 if kind == ListKind::Tools && before.is_none() {
                     // Whoever waits for its tools is told; none are shown for those that may be there.
-                    server.unlisted.send_replace(Some(not_listed(error)));
+                    server.unlisted.send_replace(Some(error.unlisted()));
                     failed = Stale::ALL;
                     break;
                 }
@@ -345,18 +345,6 @@ async fn learn(
         );
     }
     learnt
-}
-
-/// Why nobody knows which tools there are. A call that waits for that did not run.
-fn not_listed(error: ClientError) -> ClientError {
-    match error {
-        ClientError::NeedsAuth { .. }
-        | ClientError::CircuitOpen { .. }
-        | ClientError::NotYet { .. } => error,
-        error => ClientError::Unreachable {
-            what: format!("its tools cannot be listed: {}", error.explain()),
-        },
-    }
 }
 
 /// What is hidden may have been approved by another program.

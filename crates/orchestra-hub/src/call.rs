@@ -14,6 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orchestra_wire::RawJson;
+use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
@@ -156,7 +158,7 @@ impl Call {
                 };
                 call.state = State::Settling(settling, Box::new(later));
             }
-            None => call.set_out(route, caller_permits, request),
+            None => call.set_out(with_servers(hub, view, route), caller_permits, request),
         }
         call
     }
@@ -169,20 +171,7 @@ impl Call {
                 State::Settled(Ok(outcome), end)
             }
             Route::Run(answer) => State::Running(answer, None),
-            Route::Refuse(mut error, end) => {
-                if let ProviderError::Unknown { kind: "tool", name } = &mut error
-                    && let Some(bill) = &self.bill
-                {
-                    if let Some(unused) = bill.hub.unused_server(name) {
-                        *name = format!("{name}; {unused}");
-                    } else if let Some(silent) = bill.hub.never_reached() {
-                        *name = format!(
-                            "{name}; a server that has never been reached may have it: {silent}"
-                        );
-                    }
-                }
-                State::Settled(Err(error), end)
-            }
+            Route::Refuse(error, end) => State::Settled(Err(error), end),
             Route::Provider {
                 slot,
                 cost,
@@ -233,7 +222,7 @@ impl Call {
             self.state = State::Settling(starting, Box::new(later));
             return;
         }
-        self.set_out(route, &later.caller, request);
+        self.set_out(with_servers(&hub, &view, route), &later.caller, request);
     }
 
     /// Where the call may run.
@@ -391,6 +380,31 @@ impl Turn {
             Some((first, provider.acquire_owned().await.ok()?))
         })
     }
+}
+
+/// Adds to the error of an unknown name the servers that may have it.
+fn with_servers(hub: &Inner, view: &View, route: Route) -> Route {
+    let (kind, name, end) = match route {
+        Route::Refuse(ProviderError::Unknown { kind, name }, end) => (kind, name, end),
+        route => return route,
+    };
+    let unused = match kind {
+        "resource" => None,
+        _ => hub.unused_server(&name),
+    };
+    let error = match unused.or_else(|| hub.may_have(view, kind, &name)) {
+        None => ProviderError::Unknown { kind, name },
+        // Its data names the URI alone.
+        Some(servers) if kind == "resource" => ProviderError::NoResource {
+            message: format!("unknown resource: {name}; {servers}"),
+            data: RawJson::of(&json!({ "uri": name })).ok(),
+        },
+        Some(servers) => ProviderError::Unknown {
+            kind,
+            name: format!("{name}; {servers}"),
+        },
+    };
+    Route::Refuse(error, end)
 }
 
 fn ended(reason: ProviderError) -> Poll<(Answer, CallEnd)> {

@@ -10,8 +10,9 @@ use crate::{
     BoxFuture, ListKind, Outcome, PeerReport, ProviderError, Toolset,
     hub::Inner,
     provider::Provider,
+    reserved::SEPARATOR,
     slot::{Change, Slot},
-    view::Route,
+    view::{Route, View},
 };
 
 /// Servers that are named when none has told what it offers.
@@ -124,11 +125,11 @@ impl Inner {
     /// be; `None` when there are none. `None` as well if one of them is still starting, or its first list is
     /// fetched again: the list changes then.
     fn missing(&self, kind: ListKind) -> Option<String> {
-        let is_late = |peer: &PeerReport| !peer.is_known && peer.status.is_late();
+        let is_late = |_: &Slot, peer: &PeerReport| !peer.is_known && peer.status.is_late();
         if self.silent(is_late).is_some() {
             return None;
         }
-        let named = self.silent(|peer| !peer.is_known || peer.unlisted.contains(&kind))?;
+        let named = self.silent(|_, peer| !peer.is_known || peer.unlisted.contains(&kind))?;
         let what = match kind {
             ListKind::Tools => "tools",
             ListKind::Prompts => "prompts",
@@ -140,16 +141,41 @@ impl Inner {
         ))
     }
 
-    /// Who may offer what nobody is known to offer, because it was never reached; `None` when nobody.
-    pub(crate) fn never_reached(&self) -> Option<String> {
-        self.silent(|peer| !peer.is_known && peer.reason.is_some())
+    /// Servers that may have a name or URI that no provider is known to offer, because their lists are not known or may be
+    /// out of date; only the server whose name it begins with, if there is one. `None` when there are none.
+    pub(crate) fn may_have(&self, view: &View, kind: &str, name: &str) -> Option<String> {
+        let (kinds, what): (&[ListKind], _) = match kind {
+            "tool" => (&[ListKind::Tools][..], "tools"),
+            "prompt" => (&[ListKind::Prompts][..], "prompts"),
+            "resource" => (&[ListKind::Resources, ListKind::Templates][..], "resources"),
+            _ => return None,
+        };
+        let is_uri = kind == "resource";
+        let owns = |slot: &Slot| {
+            let rest = slot.server.as_deref();
+            let rest = rest.and_then(|server| name.strip_prefix(server));
+            !is_uri && rest.is_some_and(|rest| rest.starts_with(SEPARATOR))
+        };
+        let is_owned = view.merged.slots().any(|slot| owns(slot));
+        let named = self.silent(|slot, peer| {
+            let is_listed = peer.is_known && !kinds.iter().any(|kind| peer.unlisted.contains(kind));
+            // A list from before the server went away may be out of date.
+            let reads_unlisted = || is_uri && slot.catalog.borrow().reads_unlisted;
+            let is_away = || peer.status.is_failed() && (owns(slot) || reads_unlisted());
+            let is_shown = kind != "tool" || view.may_show(slot);
+            is_shown && is_owned == owns(slot) && (!is_listed || is_away())
+        })?;
+        Some(format!(
+            "a server whose current {what} are not known may have it: {named}"
+        ))
     }
 
     /// Programs that do not say what they offer, and why; `None` when there are none.
-    fn silent(&self, is_meant: impl Fn(&PeerReport) -> bool) -> Option<String> {
+    fn silent(&self, is_meant: impl Fn(&Slot, &PeerReport) -> bool) -> Option<String> {
         let merged = self.merged();
         let silent = merged.slots().filter_map(|slot| {
-            let peer = slot.guarded(Provider::peer).flatten().filter(&is_meant)?;
+            let peer = slot.guarded(Provider::peer).flatten();
+            let peer = peer.filter(|peer| is_meant(slot, peer))?;
             let (id, status) = (&slot.id, peer.status.as_str());
             Some(match &peer.reason {
                 Some(reason) => {

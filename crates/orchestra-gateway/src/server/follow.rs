@@ -195,7 +195,6 @@ async fn take(
     failed: Stale,
 ) -> bool {
     let is_nothing = failed == Stale::ALL;
-    *server.failed_lists() = failed.kinds().collect();
     if !is_nothing {
         let differs = server.offer_apart(*known, of_clients).await;
         if differs {
@@ -251,6 +250,8 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
             }
             _ => server.client.list(kind).await,
         };
+        let failure = fetched.as_ref().err().map(ClientError::in_short);
+        server.failed_lists()[kind as usize] = failure;
         match fetched {
             Ok(items) if kind == ListKind::Tools => lists.tools = definitions::once_each(items),
             Ok(items) => *lists.of_mut(kind) = items,

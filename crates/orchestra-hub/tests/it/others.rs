@@ -302,6 +302,80 @@ async fn an_empty_list_is_not_shown_for_those_that_failed() {
     }
 }
 
+#[tokio::test]
+async fn unknown_name_is_refused_with_the_servers_whose_lists_are_not_known() {
+    let late = late("late");
+    late.know(Catalog::default());
+    let hub = hub(&[&provider("here", tools(&["a"]))]);
+    hub.register(late.clone()).unwrap();
+    let ask = async |target: Target, tools: &str| {
+        let attachment = hub.attach(caller(), Toolset::parse(tools).unwrap());
+        let cx = Cx::default();
+        attachment.call(Request { target, cx }).await.unwrap_err()
+    };
+    let tool = |name: &str| call_of(name, &json!({})).target;
+    let prompt = || Target::Prompt {
+        name: "review".into(),
+        arguments: std::collections::BTreeMap::new(),
+    };
+    let resource = || Target::Resource {
+        uri: "other://one".into(),
+    };
+    let report = |status: PeerStatus, is_known: bool, reason: Option<&str>| {
+        *late.peer.lock().unwrap() = Some(PeerReport {
+            status,
+            is_known,
+            reason: reason.map(str::to_owned),
+            unlisted: vec![ListKind::Prompts],
+            ..PeerReport::default()
+        });
+    };
+    report(PeerStatus::Starting, false, None);
+    let error = ask(tool("b"), "all").await.to_string();
+    assert_eq!(
+        error,
+        "unknown tool: b; a server whose current tools are not known may have it: late is starting"
+    );
+    let error = ask(tool("b"), "test,server:other").await.to_string();
+    assert_eq!(error, "unknown tool: b", "it shows no tool of the server");
+    report(PeerStatus::Offline, false, Some("exit code 3"));
+    let ProviderError::NoResource { message, data } = ask(resource(), "all").await else {
+        panic!("an unknown resource")
+    };
+    assert_eq!(
+        message,
+        "unknown resource: other://one; a server whose current resources are not known may have it: \
+         late is offline (exit code 3)"
+    );
+    assert_eq!(data.unwrap().as_str(), r#"{"uri":"other://one"}"#);
+    // One of its lists failed.
+    let why = "its prompts cannot be listed: the index is broken";
+    report(PeerStatus::Ready, true, Some(why));
+    let error = ask(prompt(), "all").await.to_string();
+    assert_eq!(
+        error,
+        format!(
+            "unknown prompt: review; a server whose current prompts are not known may have it: late is \
+             ready ({why})"
+        )
+    );
+    for (target, expected) in [
+        (tool("b"), "unknown tool: b"),
+        (tool("late__b"), "unknown tool: late__b"),
+        (resource(), "unknown resource: other://one"),
+    ] {
+        assert_eq!(ask(target, "all").await.to_string(), expected);
+    }
+    // The list of a server that is away may be out of date, and the name is its own.
+    report(PeerStatus::Restarting, true, Some("exit code 3"));
+    assert_eq!(ask(tool("b"), "all").await.to_string(), "unknown tool: b");
+    let error = ask(tool("late__b"), "all").await.to_string();
+    assert!(
+        error.ends_with("late is restarting (exit code 3)"),
+        "{error}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_for_a_tool_that_may_be_of_who_does_not_know_yet() {
     let late = late("late");

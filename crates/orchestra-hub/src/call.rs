@@ -69,7 +69,7 @@ struct Later {
     caller: Arc<Semaphore>,
     request: Box<Request>,
     /// How long it waits for the provider of a URI.
-    until: Instant,
+    until: tokio::time::Instant,
 }
 
 struct Start {
@@ -140,7 +140,8 @@ impl Call {
         };
         // What is not known may be that of a provider who does not know yet what it offers. A URI does not tell whose it
         // is, and so each of them is waited for.
-        let until = deadline.min(now + START);
+        let until =
+            tokio::time::Instant::from_std(deadline).min(tokio::time::Instant::now() + START);
         let settling = match &route {
             _ if view.lacks_uri(&request.target) => hub.starting(until),
             Route::Refuse(ProviderError::Unknown { kind, .. }, _) if *kind != "method" => {

@@ -81,7 +81,7 @@ impl Inner {
 
     /// Waits until one more provider knows what it offers, or until a time. Returns `None` when there is no such
     /// provider, or the time is over.
-    pub(crate) fn starting(&self, until: Instant) -> Option<BoxFuture<()>> {
+    pub(crate) fn starting(&self, until: tokio::time::Instant) -> Option<BoxFuture<()>> {
         let now = Instant::now();
         let merged = self.merged();
         let unknown = merged
@@ -94,7 +94,6 @@ impl Inner {
                 Box::pin(async move { slot.ready().await })
             })
             .collect();
-        let until = tokio::time::Instant::from_std(until);
         if unknown.is_empty() || tokio::time::Instant::now() >= until {
             return None;
         }

@@ -11,7 +11,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use orchestra_wire::RawJson;
@@ -42,9 +42,6 @@ pub struct Call {
     ended: Option<Instant>,
 }
 
-/// Longest time that a request for a URI waits for providers that start.
-const START: Duration = Duration::from_secs(5);
-
 type Answer = Result<Outcome, ProviderError>;
 type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
@@ -68,8 +65,6 @@ struct Later {
     toolset: Toolset,
     caller: Arc<Semaphore>,
     request: Box<Request>,
-    /// How long it waits for the provider of a URI.
-    until: tokio::time::Instant,
 }
 
 struct Start {
@@ -140,10 +135,8 @@ impl Call {
         };
         // What is not known may be that of a provider who does not know yet what it offers. A URI does not tell whose it
         // is, and so each of them is waited for.
-        let until =
-            tokio::time::Instant::from_std(deadline).min(tokio::time::Instant::now() + START);
         let settling = match &route {
-            _ if view.lacks_uri(&request.target) => hub.starting(until),
+            _ if view.lacks_uri(&request.target) => hub.starting(deadline),
             Route::Refuse(ProviderError::Unknown { kind, .. }, _) if *kind != "method" => {
                 hub.settling(now)
             }
@@ -155,7 +148,6 @@ impl Call {
                     toolset: view.toolset.clone(),
                     caller: Arc::clone(caller_permits),
                     request,
-                    until,
                 };
                 call.state = State::Settling(settling, Box::new(later));
             }
@@ -217,7 +209,7 @@ impl Call {
             bill.record = bill.record.is_some().then(|| record_of(&request));
         }
         if view.lacks_uri(&request.target)
-            && let Some(starting) = hub.starting(later.until)
+            && let Some(starting) = hub.starting(self.deadline)
         {
             let later = Later { request, ..later };
             self.state = State::Settling(starting, Box::new(later));

@@ -1,7 +1,12 @@
 //! Lists while a provider does not know yet what it offers: they wait for it, once and not for
 //! long, so that a client that asks at its start sees what will be there a moment later.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Instant};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
 
 use orchestra_wire::Revision;
 use tokio::time::timeout_at;
@@ -14,6 +19,9 @@ use crate::{
     slot::{Change, Slot},
     view::{Route, View},
 };
+
+/// Longest time that requests for URIs wait for a provider that starts.
+const START: Duration = Duration::from_secs(5);
 
 /// Servers that are named when none has told what it offers.
 const MAX_NAMED: usize = 8;
@@ -79,34 +87,38 @@ impl Inner {
         }))
     }
 
-    /// Waits until one more provider knows what it offers, or until a time. Returns `None` when there is no such
-    /// provider, or the time is over.
-    pub(crate) fn starting(&self, until: tokio::time::Instant) -> Option<BoxFuture<()>> {
-        let now = Instant::now();
+    /// Waits until one more provider knows what it offers, or until a time. Requests for URIs wait for each provider for
+    /// [`START`] in total. Returns `None` when there is no provider to wait for, or the time is over.
+    pub(crate) fn starting(&self, until: Instant) -> Option<BoxFuture<()>> {
+        let now = tokio::time::Instant::now();
+        let until = tokio::time::Instant::from_std(until);
         let merged = self.merged();
         let unknown = merged
             .slots()
             .filter(|slot| !slot.lists_anew && !slot.is_ready());
-        let mut unknown: Vec<BoxFuture<()>> = unknown
-            .map(|slot| -> BoxFuture<()> {
-                slot.awaited_since(now);
-                let slot = Arc::clone(slot);
-                Box::pin(async move { slot.ready().await })
-            })
-            .collect();
-        if unknown.is_empty() || tokio::time::Instant::now() >= until {
+        let unknown = unknown.filter_map(|slot| -> Option<BoxFuture<()>> {
+            let since = *slot.sought.get_or_init(|| now);
+            let until = until.min(since + START);
+            if now >= until {
+                return None;
+            }
+            slot.awaited_since(Instant::now());
+            let slot = Arc::clone(slot);
+            Some(Box::pin(async move {
+                let _ = timeout_at(until, slot.ready()).await;
+            }))
+        });
+        let mut unknown: Vec<BoxFuture<()>> = unknown.collect();
+        if unknown.is_empty() {
             return None;
         }
-        let one = poll_fn(move |cx| {
+        Some(Box::pin(poll_fn(move |cx| {
             let mut all = unknown.iter_mut();
             match all.any(|ready| ready.as_mut().poll(cx).is_ready()) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
-        });
-        Some(Box::pin(async move {
-            let _ = timeout_at(until, one).await;
-        }))
+        })))
     }
 
     /// Whether a provider is asked for each list anew.

@@ -202,6 +202,45 @@ async fn read_waits_for_each_provider_that_starts() {
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
+#[tokio::test(start_paused = true)]
+async fn reads_of_unknown_uris_wait_once_for_a_provider_that_starts() {
+    let (first, second) = (late("first"), late("second"));
+    let hub = hub(&[&provider("here", tools(&["a"]))]);
+    hub.register(first.clone()).unwrap();
+    let attachment = hub.attach(caller(), Toolset::All);
+    let read = async |uri: &str| {
+        let target = Target::Resource { uri: uri.into() };
+        let cx = Cx::default();
+        let begun = Instant::now();
+        let answer = attachment.call(Request { target, cx }).await;
+        (answer.map(text), begun.elapsed())
+    };
+    let is_about = |waited: Duration, seconds: u64| {
+        let difference = waited.abs_diff(Duration::from_secs(seconds));
+        assert!(difference < Duration::from_millis(100), "{waited:?}");
+    };
+    // Reads at once wait together.
+    let (one, two) = tokio::join!(read("other://one"), read("other://two"));
+    for (answer, waited) in [one, two] {
+        let error = answer.unwrap_err();
+        assert!(matches!(error, ProviderError::Unknown { .. }), "{error}");
+        is_about(waited, 5);
+    }
+    let (answer, waited) = read("other://three").await;
+    answer.unwrap_err();
+    is_about(waited, 0);
+    // Another provider is waited for as well.
+    hub.register(second.clone()).unwrap();
+    let (answer, waited) = read("other://one").await;
+    answer.unwrap_err();
+    is_about(waited, 5);
+    first.know(resources());
+    let (answer, waited) = read("test://one").await;
+    let said = answer.unwrap();
+    assert!(said.starts_with("first Resource"), "{said}");
+    is_about(waited, 0);
+}
+
 #[tokio::test]
 async fn call_of_a_tool_that_is_not_listed_yet_may_last() {
     let late = late("late");

@@ -29,6 +29,9 @@ const SIGN_IN: &str = "orchestra mcp login";
 /// What has programs that run a server start it anew; its name follows.
 const RESTART: &str = "orchestra mcp restart";
 
+/// Command that shows the cause of a failure; the name of the server follows.
+const TEST: &str = "orchestra mcp test";
+
 /// How long is to be waited, in words.
 pub(crate) fn wait(again: Duration) -> String {
     let seconds = again.as_secs() + u64::from(again.subsec_nanos() > 0);
@@ -192,7 +195,11 @@ fn said(server: &str, error: &ClientError, safe: bool, again: Option<Duration>) 
         (_, Some(again)) => format!(" Try again in {}.", wait(again)),
         (_, None) => " Trying again as it is will not help.".to_owned(),
     };
-    format!("Server {server}: {text}\n{ran}{again}")
+    let cause = match error {
+        ClientError::Unlisted { .. } => format!(" `{TEST} {server}` shows the cause."),
+        _ => String::new(),
+    };
+    format!("Server {server}: {text}\n{ran}{again}{cause}")
 }
 
 /// The setting of a server that a limit comes from, by its words.
@@ -215,10 +222,15 @@ fn setting(limit: &str) -> &'static str {
 /// When another try may help; `None` for not by itself.
 fn when(error: &ClientError) -> Option<Duration> {
     match error {
-        ClientError::CircuitOpen { retry_in, .. } => Some(*retry_in),
-        ClientError::NotYet { next_at, .. } => {
-            next_at.map(|at| at.saturating_duration_since(Instant::now()))
+        ClientError::CircuitOpen { retry_in, .. } => {
+            Some(error.retry_after().unwrap_or_default().max(*retry_in))
         }
+        ClientError::NotYet { next_at, .. } => next_at.map(|at| {
+            let next = at.saturating_duration_since(Instant::now());
+            error.retry_after().unwrap_or_default().max(next)
+        }),
+        // The next call lists the tools again, whatever the error was.
+        ClientError::Unlisted { last } => Some(when(last).unwrap_or(Duration::from_secs(1))),
         ClientError::Http(failure) if failure.retry_after.is_some() => failure.retry_after,
         // What it was asked for is too much, and will be the next time.
         ClientError::Crashed(crash) if crash.limit.is_some() => None,
@@ -237,7 +249,7 @@ fn when(error: &ClientError) -> Option<Duration> {
 mod tests {
     use std::sync::Arc;
 
-    use orchestra_mcp::client::Crash;
+    use orchestra_mcp::client::{Crash, HttpFailure};
     use orchestra_wire::RpcError;
 
     use super::*;
@@ -333,6 +345,15 @@ mod tests {
         let sign_in = |what: &str| ClientError::NeedsAuth {
             what: what.to_owned(),
         };
+        let busy = ClientError::Http(Arc::new(HttpFailure {
+            status: 503,
+            retry_after: Some(Duration::from_secs(7)),
+            ..HttpFailure::default()
+        }));
+        let starts = ClientError::NotYet {
+            next_at: Some(Instant::now()),
+            last: Arc::new(busy.clone()),
+        };
         let timeout = ClientError::Timeout {
             after: Duration::from_secs(2),
         };
@@ -355,6 +376,17 @@ mod tests {
                 sign_in("it lets nobody in"),
                 "the server requires a sign-in: it lets nobody in\n\
                  The call did not run. Sign in with `orchestra mcp login s`.",
+            ),
+            (
+                busy.unlisted(),
+                "its tools cannot be listed: HTTP status 503; try again in 7 s\n\
+                 The call did not run. Try again in 7 s. `orchestra mcp test s` shows the cause.",
+            ),
+            (
+                starts,
+                "cannot reach the server: HTTP status 503; try again in 7 s\n\
+                 The call did not run. Try again in 7 s; the user can have it started at once with \
+                 `orchestra mcp restart s`.",
             ),
             (
                 ClientError::Closed,

@@ -149,6 +149,7 @@ impl Hints {
             ClientError::Crashed(_)
             | ClientError::Closed
             | ClientError::Unreachable { .. }
+            | ClientError::Unlisted { .. }
             | ClientError::Handshake { .. } => self.told(false),
             ClientError::CircuitOpen {
                 last: Some(last), ..

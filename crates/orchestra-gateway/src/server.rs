@@ -68,8 +68,8 @@ pub(crate) struct Server {
     offered: watch::Sender<Arc<Offered>>,
     /// Why its tools could not be listed the last time, as long as none were ever seen.
     unlisted: watch::Sender<Option<ClientError>>,
-    /// What could not be listed the last time.
-    failed_lists: Mutex<Vec<ListKind>>,
+    /// Error of the last request for each list, in the order of [`ListKind::ALL`].
+    failed_lists: Mutex<[Option<String>; ListKind::ALL.len()]>,
     /// Whether a repair of a result was logged that is not a tool's.
     is_repaired: AtomicBool,
     relisting: Relisting,
@@ -241,8 +241,7 @@ impl Server {
         self.offered().known.is_some()
     }
 
-    /// What could not be listed the last time.
-    fn failed_lists(&self) -> MutexGuard<'_, Vec<ListKind>> {
+    fn failed_lists(&self) -> MutexGuard<'_, [Option<String>; ListKind::ALL.len()]> {
         let failed = self.failed_lists.lock();
         failed.unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,9 +11,11 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
+use orchestra_wire::RawJson;
+use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
@@ -40,9 +42,6 @@ pub struct Call {
     ended: Option<Instant>,
 }
 
-/// Longest time that a request for a URI waits for providers that start.
-const START: Duration = Duration::from_secs(5);
-
 type Answer = Result<Outcome, ProviderError>;
 type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
@@ -66,8 +65,6 @@ struct Later {
     toolset: Toolset,
     caller: Arc<Semaphore>,
     request: Box<Request>,
-    /// How long it waits for the provider of a URI.
-    until: Instant,
 }
 
 struct Start {
@@ -138,9 +135,8 @@ impl Call {
         };
         // What is not known may be that of a provider who does not know yet what it offers. A URI does not tell whose it
         // is, and so each of them is waited for.
-        let until = deadline.min(now + START);
         let settling = match &route {
-            _ if view.lacks_uri(&request.target) => hub.starting(until),
+            _ if view.lacks_uri(&request.target) => hub.starting(deadline),
             Route::Refuse(ProviderError::Unknown { kind, .. }, _) if *kind != "method" => {
                 hub.settling(now)
             }
@@ -152,11 +148,10 @@ impl Call {
                     toolset: view.toolset.clone(),
                     caller: Arc::clone(caller_permits),
                     request,
-                    until,
                 };
                 call.state = State::Settling(settling, Box::new(later));
             }
-            None => call.set_out(route, caller_permits, request),
+            None => call.set_out(with_servers(hub, view, route), caller_permits, request),
         }
         call
     }
@@ -169,20 +164,7 @@ impl Call {
                 State::Settled(Ok(outcome), end)
             }
             Route::Run(answer) => State::Running(answer, None),
-            Route::Refuse(mut error, end) => {
-                if let ProviderError::Unknown { kind: "tool", name } = &mut error
-                    && let Some(bill) = &self.bill
-                {
-                    if let Some(unused) = bill.hub.unused_server(name) {
-                        *name = format!("{name}; {unused}");
-                    } else if let Some(silent) = bill.hub.never_reached() {
-                        *name = format!(
-                            "{name}; a server that has never been reached may have it: {silent}"
-                        );
-                    }
-                }
-                State::Settled(Err(error), end)
-            }
+            Route::Refuse(error, end) => State::Settled(Err(error), end),
             Route::Provider {
                 slot,
                 cost,
@@ -227,13 +209,13 @@ impl Call {
             bill.record = bill.record.is_some().then(|| record_of(&request));
         }
         if view.lacks_uri(&request.target)
-            && let Some(starting) = hub.starting(later.until)
+            && let Some(starting) = hub.starting(self.deadline)
         {
             let later = Later { request, ..later };
             self.state = State::Settling(starting, Box::new(later));
             return;
         }
-        self.set_out(route, &later.caller, request);
+        self.set_out(with_servers(&hub, &view, route), &later.caller, request);
     }
 
     /// Where the call may run.
@@ -391,6 +373,31 @@ impl Turn {
             Some((first, provider.acquire_owned().await.ok()?))
         })
     }
+}
+
+/// Adds to the error of an unknown name the servers that may have it.
+fn with_servers(hub: &Inner, view: &View, route: Route) -> Route {
+    let (kind, name, end) = match route {
+        Route::Refuse(ProviderError::Unknown { kind, name }, end) => (kind, name, end),
+        route => return route,
+    };
+    let unused = match kind {
+        "resource" => None,
+        _ => hub.unused_server(&name),
+    };
+    let error = match unused.or_else(|| hub.may_have(view, kind, &name)) {
+        None => ProviderError::Unknown { kind, name },
+        // Its data names the URI alone.
+        Some(servers) if kind == "resource" => ProviderError::NoResource {
+            message: format!("unknown resource: {name}; {servers}"),
+            data: RawJson::of(&json!({ "uri": name })).ok(),
+        },
+        Some(servers) => ProviderError::Unknown {
+            kind,
+            name: format!("{name}; {servers}"),
+        },
+    };
+    Route::Refuse(error, end)
 }
 
 fn ended(reason: ProviderError) -> Poll<(Answer, CallEnd)> {

@@ -194,6 +194,7 @@ impl Hub {
             changes: Mutex::default(),
             turn: Mutex::default(),
             awaited: OnceLock::new(),
+            sought: OnceLock::new(),
             id,
             provider,
         });

@@ -1,7 +1,12 @@
 //! Lists while a provider does not know yet what it offers: they wait for it, once and not for
 //! long, so that a client that asks at its start sees what will be there a moment later.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Instant};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
 
 use orchestra_wire::Revision;
 use tokio::time::timeout_at;
@@ -10,9 +15,13 @@ use crate::{
     BoxFuture, ListKind, Outcome, PeerReport, ProviderError, Toolset,
     hub::Inner,
     provider::Provider,
+    reserved::SEPARATOR,
     slot::{Change, Slot},
-    view::Route,
+    view::{Route, View},
 };
+
+/// Longest time that requests for URIs wait for a provider that starts.
+const START: Duration = Duration::from_secs(5);
 
 /// Servers that are named when none has told what it offers.
 const MAX_NAMED: usize = 8;
@@ -78,35 +87,38 @@ impl Inner {
         }))
     }
 
-    /// Waits until one more provider knows what it offers, or until a time. Returns `None` when there is no such
-    /// provider, or the time is over.
+    /// Waits until one more provider knows what it offers, or until a time. Requests for URIs wait for each provider for
+    /// [`START`] in total. Returns `None` when there is no provider to wait for, or the time is over.
     pub(crate) fn starting(&self, until: Instant) -> Option<BoxFuture<()>> {
-        let now = Instant::now();
+        let now = tokio::time::Instant::now();
+        let until = tokio::time::Instant::from_std(until);
         let merged = self.merged();
         let unknown = merged
             .slots()
             .filter(|slot| !slot.lists_anew && !slot.is_ready());
-        let mut unknown: Vec<BoxFuture<()>> = unknown
-            .map(|slot| -> BoxFuture<()> {
-                slot.awaited_since(now);
-                let slot = Arc::clone(slot);
-                Box::pin(async move { slot.ready().await })
-            })
-            .collect();
-        let until = tokio::time::Instant::from_std(until);
-        if unknown.is_empty() || tokio::time::Instant::now() >= until {
+        let unknown = unknown.filter_map(|slot| -> Option<BoxFuture<()>> {
+            let since = *slot.sought.get_or_init(|| now);
+            let until = until.min(since + START);
+            if now >= until {
+                return None;
+            }
+            slot.awaited_since(Instant::now());
+            let slot = Arc::clone(slot);
+            Some(Box::pin(async move {
+                let _ = timeout_at(until, slot.ready()).await;
+            }))
+        });
+        let mut unknown: Vec<BoxFuture<()>> = unknown.collect();
+        if unknown.is_empty() {
             return None;
         }
-        let one = poll_fn(move |cx| {
+        Some(Box::pin(poll_fn(move |cx| {
             let mut all = unknown.iter_mut();
             match all.any(|ready| ready.as_mut().poll(cx).is_ready()) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
-        });
-        Some(Box::pin(async move {
-            let _ = timeout_at(until, one).await;
-        }))
+        })))
     }
 
     /// Whether a provider is asked for each list anew.
@@ -124,11 +136,11 @@ impl Inner {
     /// be; `None` when there are none. `None` as well if one of them is still starting, or its first list is
     /// fetched again: the list changes then.
     fn missing(&self, kind: ListKind) -> Option<String> {
-        let is_late = |peer: &PeerReport| !peer.is_known && peer.status.is_late();
+        let is_late = |_: &Slot, peer: &PeerReport| !peer.is_known && peer.status.is_late();
         if self.silent(is_late).is_some() {
             return None;
         }
-        let named = self.silent(|peer| !peer.is_known || peer.unlisted.contains(&kind))?;
+        let named = self.silent(|_, peer| !peer.is_known || peer.unlisted.contains(&kind))?;
         let what = match kind {
             ListKind::Tools => "tools",
             ListKind::Prompts => "prompts",
@@ -140,16 +152,41 @@ impl Inner {
         ))
     }
 
-    /// Who may offer what nobody is known to offer, because it was never reached; `None` when nobody.
-    pub(crate) fn never_reached(&self) -> Option<String> {
-        self.silent(|peer| !peer.is_known && peer.reason.is_some())
+    /// Servers that may have a name or URI that no provider is known to offer, because their lists are not known or may be
+    /// out of date; only the server whose name it begins with, if there is one. `None` when there are none.
+    pub(crate) fn may_have(&self, view: &View, kind: &str, name: &str) -> Option<String> {
+        let (kinds, what): (&[ListKind], _) = match kind {
+            "tool" => (&[ListKind::Tools][..], "tools"),
+            "prompt" => (&[ListKind::Prompts][..], "prompts"),
+            "resource" => (&[ListKind::Resources, ListKind::Templates][..], "resources"),
+            _ => return None,
+        };
+        let is_uri = kind == "resource";
+        let owns = |slot: &Slot| {
+            let rest = slot.server.as_deref();
+            let rest = rest.and_then(|server| name.strip_prefix(server));
+            !is_uri && rest.is_some_and(|rest| rest.starts_with(SEPARATOR))
+        };
+        let is_owned = view.merged.slots().any(|slot| owns(slot));
+        let named = self.silent(|slot, peer| {
+            let is_listed = peer.is_known && !kinds.iter().any(|kind| peer.unlisted.contains(kind));
+            // A list from before the server went away may be out of date.
+            let reads_unlisted = || is_uri && slot.catalog.borrow().reads_unlisted;
+            let is_away = || peer.status.is_failed() && (owns(slot) || reads_unlisted());
+            let is_shown = kind != "tool" || view.may_show(slot);
+            is_shown && is_owned == owns(slot) && (!is_listed || is_away())
+        })?;
+        Some(format!(
+            "a server whose current {what} are not known may have it: {named}"
+        ))
     }
 
     /// Programs that do not say what they offer, and why; `None` when there are none.
-    fn silent(&self, is_meant: impl Fn(&PeerReport) -> bool) -> Option<String> {
+    fn silent(&self, is_meant: impl Fn(&Slot, &PeerReport) -> bool) -> Option<String> {
         let merged = self.merged();
         let silent = merged.slots().filter_map(|slot| {
-            let peer = slot.guarded(Provider::peer).flatten().filter(&is_meant)?;
+            let peer = slot.guarded(Provider::peer).flatten();
+            let peer = peer.filter(|peer| is_meant(slot, peer))?;
             let (id, status) = (&slot.id, peer.status.as_str());
             Some(match &peer.reason {
                 Some(reason) => {

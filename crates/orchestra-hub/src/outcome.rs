@@ -170,14 +170,15 @@ pub enum ProviderError {
     Unknown {
         /// `tool`, `prompt` or `resource`.
         kind: &'static str,
-        /// The requested name or URI. The name of a tool may be followed by the server that could have it, and by the
-        /// reason for which that server is not used or was never reached.
+        /// The requested name or URI. The name of a tool or prompt may be followed by the servers that could have it, each
+        /// with the reason for which that is not known.
         name: String,
     },
-    /// Another server has no such resource; told with the code of the caller's revision.
+    /// No such resource, by the answer of another server, or as long as servers that could have it do not list their
+    /// resources. Has the code of the caller's revision.
     #[error("{message}")]
     NoResource {
-        /// What the server said.
+        /// The message of the server, or the URI with these servers.
         message: String,
         /// `data`, verbatim.
         data: Option<RawJson>,

@@ -222,12 +222,12 @@ impl Hub {
 }
 
 impl Inner {
-    /// Returns the unused server that the name of a tool begins with, and the reason.
-    pub(crate) fn unused_server(&self, tool: &str) -> Option<String> {
+    /// Returns the unused server that the name of a tool or prompt begins with, and the reason.
+    pub(crate) fn unused_server(&self, name: &str) -> Option<String> {
         let unused = self.unused_peers.0.lock();
         let unused = unused.unwrap_or_else(PoisonError::into_inner);
         let has_tool = |id: &ProviderId| {
-            let rest = tool.strip_prefix(id.as_str());
+            let rest = name.strip_prefix(id.as_str());
             rest.is_some_and(|rest| rest.starts_with(SEPARATOR))
         };
         // The longest name, where several match.

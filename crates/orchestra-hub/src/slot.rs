@@ -30,6 +30,8 @@ pub(crate) struct Slot {
     pub(crate) turn: Mutex<()>,
     /// When a list waited for it for the first time.
     pub(crate) awaited: OnceLock<Instant>,
+    /// When a request for a URI waited for it for the first time.
+    pub(crate) sought: OnceLock<tokio::time::Instant>,
 }
 
 /// A first subscriber came, or the last one left; or somebody wants to hear of more or less.

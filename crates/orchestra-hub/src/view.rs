@@ -238,7 +238,7 @@ impl View {
     }
 
     /// Whether tools that a provider has later will be in the toolset.
-    fn may_show(&self, slot: &Slot) -> bool {
+    pub(crate) fn may_show(&self, slot: &Slot) -> bool {
         match &self.toolset {
             Toolset::All | Toolset::Search => true,
             toolset => {

@@ -195,7 +195,6 @@ async fn take(
     failed: Stale,
 ) -> bool {
     let is_nothing = failed == Stale::ALL;
-    *server.failed_lists() = failed.kinds().collect();
     if !is_nothing {
         let differs = server.offer_apart(*known, of_clients).await;
         if differs {
@@ -251,6 +250,8 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
             }
             _ => server.client.list(kind).await,
         };
+        let failure = fetched.as_ref().err().map(ClientError::in_short);
+        server.failed_lists()[kind as usize] = failure;
         match fetched {
             Ok(items) if kind == ListKind::Tools => lists.tools = definitions::once_each(items),
             Ok(items) => *lists.of_mut(kind) = items,
@@ -276,7 +277,7 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
                 failed.add(kind);
                 if kind == ListKind::Tools && before.is_none() {
                     // Whoever waits for its tools is told; none are shown for those that may be there.
-                    server.unlisted.send_replace(Some(not_listed(error)));
+                    server.unlisted.send_replace(Some(error.unlisted()));
                     failed = Stale::ALL;
                     break;
                 }
@@ -345,18 +346,6 @@ async fn learn(
         );
     }
     learnt
-}
-
-/// Why nobody knows which tools there are. A call that waits for that did not run.
-fn not_listed(error: ClientError) -> ClientError {
-    match error {
-        ClientError::NeedsAuth { .. }
-        | ClientError::CircuitOpen { .. }
-        | ClientError::NotYet { .. } => error,
-        error => ClientError::Unreachable {
-            what: format!("its tools cannot be listed: {}", error.explain()),
-        },
-    }
 }
 
 /// What is hidden may have been approved by another program.

@@ -1,6 +1,6 @@
 //! How a server is, as the hub tells it.
 
-use orchestra_hub::{PeerCalls, PeerLatency, PeerReport, PeerStatus};
+use orchestra_hub::{ListKind, PeerCalls, PeerLatency, PeerReport, PeerStatus};
 use orchestra_mcp::client::{ClientStats, ClientStatus};
 use tokio::time::Instant;
 
@@ -22,8 +22,23 @@ pub(crate) fn report(server: &Server) -> PeerReport {
         ((PeerStatus::Starting, None), Some(why)) => (PeerStatus::Restarting, Some(why)),
         (said, _) => said,
     };
+    let failed = ListKind::ALL.into_iter().zip(server.failed_lists().clone());
+    let failed = failed.filter_map(|(kind, error)| Some((kind, error?)));
+    let failed: Vec<(ListKind, String)> = failed.collect();
+    // A connection that is lost is the cause of its failed lists.
+    let unlisted = failed.iter().filter(|_| !status.is_failed());
+    let unlisted = unlisted.map(|(kind, error)| {
+        let what = match kind {
+            ListKind::Tools => "tools",
+            ListKind::Prompts => "prompts",
+            ListKind::Resources => "resources",
+            ListKind::Templates => "resource templates",
+        };
+        format!("its {what} cannot be listed: {error}")
+    });
     let reasons: Vec<String> = why
         .into_iter()
+        .chain(unlisted)
         .chain(printed(server.name(), &stats))
         .chain(hidden(&offered.all_hidden()))
         .chain(offered.surplus.iter().cloned())
@@ -34,7 +49,7 @@ pub(crate) fn report(server: &Server) -> PeerReport {
         protocol: Some(metadata.protocol_version).filter(|version| !version.is_empty()),
         status,
         is_known: server.is_known(),
-        unlisted: server.failed_lists().clone(),
+        unlisted: failed.iter().map(|(kind, _)| *kind).collect(),
         reason,
         calls: PeerCalls {
             answered: stats.answered,

@@ -265,6 +265,28 @@ async fn servers_of_one_era() {
     .await;
 }
 
+/// The error has the time that the server names.
+#[tokio::test]
+async fn list_of_tools_refused_with_503() {
+    let play = Site::new(Eras::Session).await.play;
+    let server = Scripted::new(move |seen| {
+        std::future::ready(match seen.rpc() {
+            "tools/list" => with(503, &[("retry-after", "7")], "loading"),
+            _ => play.answer(&seen),
+        })
+    });
+    let server = server.await;
+    let url = format!("http://{}/mcp", server.address);
+    let rig = Rig::with(&[child("good", "faulty", &[]), http("bad", &url)]).await;
+    let told = rig.call("bad__echo", json!({"text": "x"})).await;
+    let words = [
+        "its tools cannot be listed: HTTP status 503; try again in 7 s: loading",
+        "The call did not run. Try again in 7 s. `orchestra mcp test bad` shows the cause.",
+    ];
+    told.failed("unreachable", false, &words);
+    rig.close(&[]).await;
+}
+
 /// What is wrong from the beginning is told to who calls, and mended without a restart of ours.
 #[tokio::test]
 async fn a_server_that_is_broken_from_the_beginning() {

@@ -253,6 +253,67 @@ async fn tool_that_changed_before_a_start_is_not_called_by_the_call_that_starts_
 }
 
 #[tokio::test]
+async fn call_is_refused_until_the_tools_of_its_server_can_be_listed() {
+    let server = Played::new(vec![tool("a")]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let refused = async || {
+        let (told, is_error) = text(bench.call("s__a", json!({})).await);
+        assert!(is_error, "{told}");
+        for words in [
+            "Server s: its tools cannot be listed: the index is broken",
+            "The call did not run. Try again in 1 s.",
+            "`orchestra mcp test s` shows the cause.",
+        ] {
+            assert!(told.contains(words), "{told}");
+        }
+    };
+    // After a report of a change, the tools of the connection are listed again.
+    server.is_mute.store(true, Ordering::SeqCst);
+    server.tell("notifications/tools/list_changed", None);
+    until(|| server.failed_lists.load(Ordering::SeqCst) > 0).await;
+    refused().await;
+    assert!(server.heard("tools/call").is_empty());
+    // The next call asks again.
+    server.is_mute.store(false, Ordering::SeqCst);
+    assert!(!text(bench.call("s__a", json!({})).await).1);
+    // Another connection has no list yet.
+    server.is_mute.store(true, Ordering::SeqCst);
+    server.crash();
+    until(|| server.connects.load(Ordering::SeqCst) == 2).await;
+    refused().await;
+    assert_eq!(server.heard("tools/call").len(), 1);
+    server.is_mute.store(false, Ordering::SeqCst);
+    assert!(!text(bench.call("s__a", json!({})).await).1);
+}
+
+#[tokio::test]
+async fn calls_at_once_share_one_list_of_the_tools_after_a_change() {
+    let server = Played::new(vec![tool("a")]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let lists = || server.lists.load(Ordering::SeqCst);
+    let before = lists();
+    server.holds_lists.send_replace(true);
+    server.tell("notifications/tools/list_changed", None);
+    // The gateway lists the tools for its catalog.
+    until(|| lists() == before + 1).await;
+    let calls = || bench.call("s__a", json!({}));
+    let release = async {
+        until(|| lists() == before + 2).await;
+        server.holds_lists.send_replace(false);
+    };
+    let (one, two, three, ()) = tokio::join!(calls(), calls(), calls(), release);
+    for outcome in [one, two, three] {
+        assert!(!text(outcome).1);
+    }
+    assert!(!text(bench.call("s__a", json!({})).await).1);
+    assert_eq!(lists(), before + 2);
+}
+
+#[tokio::test]
 async fn hidden_tool_is_offered_once_changes_are_followed() {
     let server = Played::new(vec![tool("a")]);
     let bench = Bench::new(&[("s", &server)]);

@@ -188,6 +188,30 @@ async fn prompts_that_cannot_be_listed_are_not_shown_as_none() {
 }
 
 #[tokio::test]
+async fn unknown_names_are_refused_with_the_cause_of_a_failed_list() {
+    let server = Played::new(vec![tool("get")]);
+    server.has_broken_prompts.store(true, Ordering::SeqCst);
+    let slow = Played::new(vec![tool("get")]);
+    slow.is_held.send_replace(true);
+    let bench = Bench::new(&[("s", &server), ("slow", &slow)]);
+    bench.gateway.apply(vec![config("s"), config("slow")]);
+    assert_eq!(bench.tools().await, ["s__get"]);
+    let prompt = Target::Prompt {
+        name: "s__p_q".into(),
+        arguments: std::collections::BTreeMap::new(),
+    };
+    let error = bench.ask(prompt, Cx::default()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unknown prompt: s__p_q; a server whose current prompts are not known may have it: s is ready \
+         (its prompts cannot be listed: the index is broken)"
+    );
+    let error = bench.try_call("put", json!({})).await.unwrap_err();
+    let expected = "current tools are not known may have it: slow is starting";
+    assert!(error.to_string().ends_with(expected), "{error}");
+}
+
+#[tokio::test]
 async fn the_bare_name_of_a_tool_is_taken_where_only_one_server_has_it() {
     let one = Played::new(vec![tool("do.it"), tool("same")]);
     let two = Played::new(vec![tool("same")]);

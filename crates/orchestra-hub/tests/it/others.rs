@@ -202,6 +202,45 @@ async fn read_waits_for_each_provider_that_starts() {
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
+#[tokio::test(start_paused = true)]
+async fn reads_of_unknown_uris_wait_once_for_a_provider_that_starts() {
+    let (first, second) = (late("first"), late("second"));
+    let hub = hub(&[&provider("here", tools(&["a"]))]);
+    hub.register(first.clone()).unwrap();
+    let attachment = hub.attach(caller(), Toolset::All);
+    let read = async |uri: &str| {
+        let target = Target::Resource { uri: uri.into() };
+        let cx = Cx::default();
+        let begun = Instant::now();
+        let answer = attachment.call(Request { target, cx }).await;
+        (answer.map(text), begun.elapsed())
+    };
+    let is_about = |waited: Duration, seconds: u64| {
+        let difference = waited.abs_diff(Duration::from_secs(seconds));
+        assert!(difference < Duration::from_millis(100), "{waited:?}");
+    };
+    // Reads at once wait together.
+    let (one, two) = tokio::join!(read("other://one"), read("other://two"));
+    for (answer, waited) in [one, two] {
+        let error = answer.unwrap_err();
+        assert!(matches!(error, ProviderError::Unknown { .. }), "{error}");
+        is_about(waited, 5);
+    }
+    let (answer, waited) = read("other://three").await;
+    answer.unwrap_err();
+    is_about(waited, 0);
+    // Another provider is waited for as well.
+    hub.register(second.clone()).unwrap();
+    let (answer, waited) = read("other://one").await;
+    answer.unwrap_err();
+    is_about(waited, 5);
+    first.know(resources());
+    let (answer, waited) = read("test://one").await;
+    let said = answer.unwrap();
+    assert!(said.starts_with("first Resource"), "{said}");
+    is_about(waited, 0);
+}
+
 #[tokio::test]
 async fn call_of_a_tool_that_is_not_listed_yet_may_last() {
     let late = late("late");
@@ -300,6 +339,80 @@ async fn an_empty_list_is_not_shown_for_those_that_failed() {
     for kind in [ListKind::Prompts, ListKind::Resources, ListKind::Templates] {
         attachment.call(list_of(kind)).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn unknown_name_is_refused_with_the_servers_whose_lists_are_not_known() {
+    let late = late("late");
+    late.know(Catalog::default());
+    let hub = hub(&[&provider("here", tools(&["a"]))]);
+    hub.register(late.clone()).unwrap();
+    let ask = async |target: Target, tools: &str| {
+        let attachment = hub.attach(caller(), Toolset::parse(tools).unwrap());
+        let cx = Cx::default();
+        attachment.call(Request { target, cx }).await.unwrap_err()
+    };
+    let tool = |name: &str| call_of(name, &json!({})).target;
+    let prompt = || Target::Prompt {
+        name: "review".into(),
+        arguments: std::collections::BTreeMap::new(),
+    };
+    let resource = || Target::Resource {
+        uri: "other://one".into(),
+    };
+    let report = |status: PeerStatus, is_known: bool, reason: Option<&str>| {
+        *late.peer.lock().unwrap() = Some(PeerReport {
+            status,
+            is_known,
+            reason: reason.map(str::to_owned),
+            unlisted: vec![ListKind::Prompts],
+            ..PeerReport::default()
+        });
+    };
+    report(PeerStatus::Starting, false, None);
+    let error = ask(tool("b"), "all").await.to_string();
+    assert_eq!(
+        error,
+        "unknown tool: b; a server whose current tools are not known may have it: late is starting"
+    );
+    let error = ask(tool("b"), "test,server:other").await.to_string();
+    assert_eq!(error, "unknown tool: b", "it shows no tool of the server");
+    report(PeerStatus::Offline, false, Some("exit code 3"));
+    let ProviderError::NoResource { message, data } = ask(resource(), "all").await else {
+        panic!("an unknown resource")
+    };
+    assert_eq!(
+        message,
+        "unknown resource: other://one; a server whose current resources are not known may have it: \
+         late is offline (exit code 3)"
+    );
+    assert_eq!(data.unwrap().as_str(), r#"{"uri":"other://one"}"#);
+    // One of its lists failed.
+    let why = "its prompts cannot be listed: the index is broken";
+    report(PeerStatus::Ready, true, Some(why));
+    let error = ask(prompt(), "all").await.to_string();
+    assert_eq!(
+        error,
+        format!(
+            "unknown prompt: review; a server whose current prompts are not known may have it: late is \
+             ready ({why})"
+        )
+    );
+    for (target, expected) in [
+        (tool("b"), "unknown tool: b"),
+        (tool("late__b"), "unknown tool: late__b"),
+        (resource(), "unknown resource: other://one"),
+    ] {
+        assert_eq!(ask(target, "all").await.to_string(), expected);
+    }
+    // The list of a server that is away may be out of date, and the name is its own.
+    report(PeerStatus::Restarting, true, Some("exit code 3"));
+    assert_eq!(ask(tool("b"), "all").await.to_string(), "unknown tool: b");
+    let error = ask(tool("late__b"), "all").await.to_string();
+    assert!(
+        error.ends_with("late is restarting (exit code 3)"),
+        "{error}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

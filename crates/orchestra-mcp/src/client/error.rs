@@ -111,6 +111,12 @@ pub enum ClientError {
     /// nothing was sent.
     #[error("the definition of the tool has changed")]
     ToolChanged,
+    /// The tools of the server cannot be listed, so that the tool of a call cannot be compared; nothing was sent.
+    #[error("its tools cannot be listed")]
+    Unlisted {
+        /// Why they cannot be listed.
+        last: Arc<Self>,
+    },
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -183,7 +189,7 @@ impl ClientError {
             Self::Crashed(_) => "process_crashed",
             Self::InvalidMessage { .. } => "invalid_message",
             Self::Http(_) => "http",
-            Self::Unreachable { .. } | Self::NotYet { .. } => "unreachable",
+            Self::Unreachable { .. } | Self::NotYet { .. } | Self::Unlisted { .. } => "unreachable",
             Self::Handshake { .. } => "handshake_failed",
             Self::CircuitOpen { .. } => "circuit_open",
             Self::NeedsAuth { .. } => "needs_auth",
@@ -211,7 +217,8 @@ impl ClientError {
             | Self::InvalidConfig { .. }
             | Self::Busy { .. }
             | Self::TooLarge { .. }
-            | Self::ToolChanged => Sent::No,
+            | Self::ToolChanged
+            | Self::Unlisted { .. } => Sent::No,
             Self::Http(failure) if !failure.sent || matches!(failure.status, 401 | 403) => Sent::No,
             _ => Sent::Maybe,
         }
@@ -231,6 +238,7 @@ impl ClientError {
                 let passes = matches!(failure.status, 0 | 429 | 500 | 502 | 503 | 504);
                 passes || self.is_session_gone()
             }
+            Self::Unlisted { last } => last.is_retryable(),
             _ => false,
         }
     }
@@ -244,6 +252,32 @@ impl ClientError {
     /// Whether the server answered this request as one of a session that it has forgotten.
     pub(super) fn is_session_denied(&self) -> bool {
         matches!(self, Self::Http(failure) if failure.denied)
+    }
+
+    /// The error of a call that was not sent because the tools of the server cannot be listed, by the error of the list.
+    /// An error that names another step, such as a sign-in, stays as it is.
+    #[must_use]
+    pub fn unlisted(self) -> Self {
+        match self {
+            Self::NeedsAuth { .. } | Self::CircuitOpen { .. } | Self::NotYet { .. } => self,
+            error => Self::Unlisted {
+                last: Arc::new(error),
+            },
+        }
+    }
+
+    /// Time after which the server accepts another request (`Retry-After`), also if it refused the last start or list.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Http(failure) => failure.retry_after,
+            Self::NotYet { last, .. }
+            | Self::Unlisted { last }
+            | Self::CircuitOpen {
+                last: Some(last), ..
+            } => last.retry_after(),
+            _ => None,
+        }
     }
 
     /// The same failure of a call that may have run.
@@ -283,6 +317,7 @@ impl ClientError {
             | Self::NoAnswer { .. }
             | Self::Unreachable { .. }
             | Self::NotYet { .. }
+            | Self::Unlisted { .. }
             | Self::Handshake { .. } => true,
             // That it is asked too often (429) is no fault of its own.
             Self::Http(failure) => !matches!(failure.status, 400..=499),
@@ -324,6 +359,7 @@ impl ClientError {
                 last: Some(last), ..
             } => format!("{self}; the last failure: {}", last.explain()),
             Self::NotYet { last, .. } => self.because(last, last.explain()),
+            Self::Unlisted { last } => format!("{self}: {}", last.explain()),
             _ => self.to_string(),
         }
     }
@@ -343,6 +379,7 @@ impl ClientError {
                 last: Some(last), ..
             } => (format!("{self}; the last failure: {}", last.in_short()), ""),
             Self::NotYet { last, .. } => (self.because(last, last.in_short()), ""),
+            Self::Unlisted { last } => (format!("{self}: {}", last.in_short()), ""),
             _ => (self.explain(), ""),
         };
         let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -372,7 +409,7 @@ impl ClientError {
             Self::CircuitOpen {
                 last: Some(last), ..
             } => last.wrote_more(),
-            Self::NotYet { last, .. } => last.wrote_more(),
+            Self::NotYet { last, .. } | Self::Unlisted { last } => last.wrote_more(),
             _ => false,
         }
     }

@@ -57,9 +57,10 @@ pub(super) async fn fetch(
     session: &Arc<Session>,
     kind: ListKind,
 ) -> Result<Vec<RawJson>, ClientError> {
+    let changes = session.tool_changes();
     let items = pages(session, kind).await?;
     if kind == ListKind::Tools {
-        session.note_tools(&items);
+        session.note_tools(changes, &items);
     }
     Ok(items)
 }

@@ -147,6 +147,7 @@ impl ClientError {
                 next_at,
                 last: last(before),
             },
+            Self::Unlisted { last: before } => Self::Unlisted { last: last(before) },
             Self::CircuitOpen {
                 retry_in,
                 last: before,

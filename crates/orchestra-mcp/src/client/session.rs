@@ -5,6 +5,7 @@ mod claim;
 mod exchange;
 mod presence;
 mod roots;
+mod tools;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -26,7 +27,6 @@ use super::{
     events::{Events, Kinds},
     greeting,
     incoming::{self, Mailbox},
-    lists,
     open::OpenCall,
     parking::Parking,
     profile::Profile,
@@ -53,8 +53,8 @@ pub(super) struct Session {
     pub(super) logged: Logged,
     /// Lists that were fetched over this connection.
     pub(super) fetched: Kinds,
-    /// Tools as the server listed them last over this connection, by name.
-    tools: Mutex<Option<HashMap<String, RawJson>>>,
+    /// Tools as the server lists them over this connection.
+    tools: tools::ListedTools,
     /// Resources whose changes the server reports over this connection.
     covered: Mutex<BTreeSet<String>>,
     /// Fires when the server reports that its resources have changed: it may accept subscriptions that
@@ -148,7 +148,7 @@ impl Session {
             presence: presence::Presence::new(),
             logged: Logged::default(),
             fetched: Kinds::default(),
-            tools: Mutex::default(),
+            tools: tools::ListedTools::default(),
             covered: Mutex::default(),
             resources_changed: Notify::new(),
             greeted,
@@ -209,42 +209,6 @@ impl Session {
         match tokio::time::timeout(within, waiting.ended()).await {
             Ok(answer) => answer?.map_err(ClientError::Rpc),
             Err(_) => Err(ClientError::Timeout { after: within }),
-        }
-    }
-
-    /// Retains the tools as they were listed. The first definition of a name counts.
-    pub(super) fn note_tools(&self, items: &[RawJson]) {
-        let mut tools = HashMap::new();
-        for item in items {
-            let name: Option<String> = item.member("name").and_then(|name| name.parse().ok());
-            if let Some(name) = name {
-                tools.entry(name).or_insert_with(|| item.clone());
-            }
-        }
-        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(tools);
-    }
-
-    /// Checks the tool of a call as this connection lists it. A list that differs may be out of date: it is fetched
-    /// once more. If it cannot be fetched, the call is sent without a check.
-    ///
-    /// # Errors
-    /// When the tool must not be called as it is listed.
-    pub(super) async fn check_tool(self: &Arc<Self>, call: &ServerCall) -> Result<(), ClientError> {
-        let (Some(check), Some(name)) = (&call.check, &call.name) else {
-            return Ok(());
-        };
-        let allows = || {
-            let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-            let tools = tools.as_ref()?;
-            let definition = tools.get(name);
-            Some(definition.is_none_or(|definition| check.allows(definition)))
-        };
-        if allows() == Some(true) || lists::fetch(self, ListKind::Tools).await.is_err() {
-            return Ok(());
-        }
-        match allows() {
-            Some(false) => Err(ClientError::ToolChanged),
-            _ => Ok(()),
         }
     }
 
@@ -508,6 +472,9 @@ impl Session {
 
     /// A list of the server differs, or may.
     pub(super) fn list_changed(&self, kind: ListKind) {
+        if kind == ListKind::Tools {
+            self.tools.note_change();
+        }
         self.events.list_changed(kind);
     }
 }

@@ -102,6 +102,44 @@ fn tools_of_a_late_server_are_listed_from_its_pins_and_corrected_when_it_is_up()
 }
 
 #[test]
+fn call_of_a_server_that_cannot_list_its_tools_is_refused_with_the_cause() {
+    let workspace = workspace();
+    let broken = workspace.join("broken");
+    let case = "  case \"$line\" in\n";
+    assert!(SERVER.contains(case));
+    let error =
+        r#"{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"the index is broken"}}"#;
+    let fails = format!(
+        "  if [ -e '{}' ]; then\n    case \"$line\" in\n      *'\"method\":\"tools/list\"'*) printf '{error}\\n' \"$id\"; continue ;;\n    esac\n  fi\n",
+        broken.display()
+    );
+    workspace.write("server.sh", &SERVER.replace(case, &(fails + case)));
+    let flags = ["stdio", "--mcp-config", "servers.json", "--only-servers"];
+    let mut session = Session::start(workspace.command(flags));
+    assert_eq!(names(&mut session), ["shell__say_hello"]);
+    assert!(session.process.end().success());
+    // Its tools are known from then on.
+    workspace.write("broken", "");
+    let mut session = Session::start(workspace.command(flags));
+    let params = json!({"name": "shell__say_hello", "arguments": {}});
+    let refused = session.request("tools/call", &params);
+    let text = refused["result"]["content"][0]["text"].as_str();
+    let text = text.unwrap_or_default();
+    for words in [
+        "Server shell: its tools cannot be listed: the index is broken",
+        "The call did not run. Try again",
+        "`orchestra mcp test shell` shows the cause.",
+    ] {
+        assert!(text.contains(words), "{refused}");
+    }
+    let tested = workspace.run(["mcp", "test", "shell", "--mcp-config", "servers.json"]);
+    assert!(tested.out.contains("the index is broken"), "{tested:?}");
+    std::fs::remove_file(&broken).unwrap();
+    let answer = session.request("tools/call", &params);
+    assert_eq!(answer["result"]["content"][0]["text"], "hello", "{answer}");
+}
+
+#[test]
 fn a_short_list_of_tools_is_about_the_built_in_ones() {
     let workspace = workspace();
     // One is called as a group of built-in tools.

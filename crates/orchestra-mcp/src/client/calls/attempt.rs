@@ -96,12 +96,12 @@ impl Client {
             }
         };
         session.notify_roots().await;
+        let asked = Instant::now();
         match timeout_at(deadline, session.check_tool(call)).await {
             Ok(checked) => checked?,
             Err(_) => {
-                return Err(ClientError::Unreachable {
-                    what: "it did not list its tools before the time limit of the call".to_owned(),
-                });
+                let after = asked.elapsed();
+                return Err(ClientError::Timeout { after }.unlisted());
             }
         }
         let place = Arc::new(place);
@@ -277,6 +277,11 @@ pub(super) fn again(error: &ClientError, safe: bool, unsafe_calls: bool) -> Opti
         }
         // The time of the call is over, or will be as soon.
         ClientError::Timeout { .. } => None,
+        // Nothing was sent. If the server names a time, the caller decides whether to wait.
+        ClientError::Unlisted { last } => match &**last {
+            ClientError::Http(failure) if failure.retry_after.is_some() => None,
+            last => again(last, true, unsafe_calls),
+        },
         _ => (safe || error.sent() == Sent::No).then_some(Duration::ZERO),
     }
 }

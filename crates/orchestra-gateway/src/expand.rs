@@ -59,7 +59,9 @@ impl fmt::Debug for Scope {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
     /// A variable.
-    #[error("the environment variable {0} is not set; set it, or write ${{{0}:-default}}")]
+    #[error(
+        "the environment variable {0} is not set; set it, or give it a default value in the settings, as in `${{{0}:-value}}`"
+    )]
     Variable(String),
     /// An input.
     #[error("the input {id} has no value; set the environment variable {variable}")]

@@ -16,7 +16,7 @@ pub enum WorkError {
     #[error("not a work object: {0}")]
     Json(String),
     /// A field that the type must have.
-    #[error("work of type `{of}` needs `{field}`")]
+    #[error("a work object of type `{of}` needs the field `{field}`")]
     Missing {
         /// The type.
         of: AdmissionClass,

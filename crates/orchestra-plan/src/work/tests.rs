@@ -82,11 +82,11 @@ fn errors_name_the_field_and_what_is_expected() {
     );
     check(
         json!({"type": "shell"}),
-        ".: work of type `shell` needs `command`",
+        ".: a work object of type `shell` needs the field `command`",
     );
     check(
         json!({"type": "agent"}),
-        ".: work of type `agent` needs `instructions` or `instructionsFile`",
+        ".: a work object of type `agent` needs the field `instructions` or `instructionsFile`",
     );
     check(
         json!({"type": "agent", "instructions": "a", "instructionsFile": "b"}),

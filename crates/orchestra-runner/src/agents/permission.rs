@@ -201,8 +201,9 @@ pub enum Denied {
     },
     /// Its command line names a directory with code that cannot be compared with the approved code.
     #[error(
-        "agent `{name}` is not started: the code in `{path}`, which its command line names, cannot be compared with \
-         what you approved: {why}; name another directory, or define [agents.{name}] in your own {user_file}"
+        "agent `{name}` is not started: its command line names the directory `{path}`, and orchestra cannot check that \
+         the code there is still the approved code: {why}; change the command line, or define [agents.{name}] in your \
+         own {user_file}"
     )]
     Uncompared {
         /// The agent.

@@ -70,7 +70,7 @@ pub enum HandOverError {
         log: PathBuf,
     },
     /// It takes longer than there is time.
-    #[error("the background runner did not take the plans over in time")]
+    #[error("the background runner did not start in time, so it does not run the plans")]
     Late,
     /// It runs, and does not come.
     #[error("the background runner did not start within {} seconds", COMING.as_secs())]

@@ -107,7 +107,7 @@ pub enum DocumentPathError {
     #[error("the path of a document holds a control character")]
     Control,
     /// It is not a document's to have.
-    #[error("`{path}` cannot be a document: {why}")]
+    #[error("no document can have the path `{path}`: {why}")]
     Reserved {
         /// The path, without what means nothing.
         path: String,

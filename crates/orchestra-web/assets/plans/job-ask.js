@@ -48,7 +48,7 @@ function retry(job, model, isFresh) {
 function forceFail(job, model) {
   const { node } = job;
   const behind = [...model.reach([node.id])].map((id) => model.jobs.get(id)).filter((one) => !isEnded(one.status));
-  dialog(`Force fail: ${node.name}`, [h("p", {}, "The job is declared failed and its processes are killed. You can retry it afterwards."), jobList("Jobs that it blocks", behind) ?? h("p", {}, "No job waits for it."), field("Reason", h("textarea", { name: "reason", required: true, maxlength: 1000 }), "Shown with the failure.")], {
+  dialog(`Force fail: ${node.name}`, [h("p", {}, "The job is declared failed and its processes are killed. You can retry it afterwards."), jobList("Jobs that it blocks", behind) ?? h("p", {}, "No job waits for it."), field("Reason", h("textarea", { name: "reason", required: true, maxlength: 1000 }), "People who look at the job see this text.")], {
     submit: "Declare failed",
     danger: true,
     cancel: "Leave it",

@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
     /// Make the repairs that lose no data
     #[arg(long)]
     fix: bool,
-    /// File in .projects whose issue keeps its id, if the board has another issue with the same id. The issue on
-    /// the board gets a new id; may be repeated
+    /// If this file in .projects and an issue of the board have the same id: take the file, and give the issue of
+    /// the board a new id; may be repeated
     #[arg(long, value_name = "FILE", requires = "fix")]
     take: Vec<String>,
     /// Print JSON

@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use orchestra_board::{IssueId, Project, Slug, Uid};
+use orchestra_board::{Issue, IssueId, Project, Slug, Uid};
 
-use super::{BoardFiles, ExchangeError, LastExchange, cycles, merged, portable, read, since};
+use super::{
+    BoardChanges, BoardFiles, ExchangeError, LastExchange, cycles, merged, portable, read, since,
+};
 use crate::ActionError;
 use crate::files::Board;
 use crate::files::identity::holder;
@@ -90,37 +92,35 @@ pub(crate) fn exchange_changes(
     let written = Board::write(
         shared,
         Job::synced(move |work| {
-            let Some(changes) = since(&Reader::new(work.connection()), &last)? else {
-                return Ok(());
-            };
+            let changes = since(&Reader::new(work.connection()), &last)?;
             // Another program can have changed an issue meanwhile.
-            if !changes.owners().all(|owner| is_known(&ids, owner)) {
+            let is_known =
+                |changes: BoardChanges| changes.owners().all(|owner| is_known(&ids, owner));
+            if !changes.is_some_and(is_known) {
                 return Ok(());
             }
             let reader = Reader::new(work.connection());
             let Some(before) = reader.contents_of(&ids)? else {
                 return Ok(());
             };
-            let published = patched(&before, &published, &ids);
-            let (Some(published), Some(base)) = (published, patched(&before, &base, &ids)) else {
+            let states = (
+                patched(&before, &published, &ids),
+                patched(&before, &base, &ids),
+            );
+            let (Some(published), Some(base)) = states else {
                 return Ok(());
             };
-            if !are_free(&reader, &before, &published)? {
+            if !are_free(&reader, &before, &published)? || are_circular(&reader, &published)? {
                 return Ok(());
             }
-            let mut merged = merged(
-                &published,
-                &without_retired(&before),
-                Some(&base),
-                &origin,
-                now,
-            );
+            let local = without_retired(&before);
+            let mut merged = merged(&published, &local, Some(&base), &origin, now);
+            if !are_kept(&before, &merged) {
+                return Ok(());
+            }
             for (slug, project) in &mut merged.projects {
                 if let Some(before) = before.projects.get(slug) {
                     project.retired.clone_from(&before.retired);
-                }
-                if is_circular(&reader, project)? {
-                    return Ok(());
                 }
             }
             work.adopt(&before, &merged)?;
@@ -161,12 +161,16 @@ fn is_known(ids: &Ids, owner: &Owner) -> bool {
     }
 }
 
-/// A state of the changed issues of a board: as they are in parsed files.
+/// The changed issues of a board as parsed files have them.
 fn patched(before: &BoardContents, parsed: &BoardContents, ids: &Ids) -> Option<BoardContents> {
     let mut board = portable(before);
     for (slug, ids) in ids {
         let (project, new) = (board.projects.get_mut(slug)?, parsed.projects.get(slug)?);
         if !is_same(&project.project, &new.project) || project.retired != new.retired {
+            return None;
+        }
+        let mut issues = project.issues.values().chain(new.issues.values());
+        if issues.any(|contents| names_retired(&project.retired, &contents.issue)) {
             return None;
         }
         for id in ids {
@@ -191,8 +195,8 @@ fn patched(before: &BoardContents, parsed: &BoardContents, ids: &Ids) -> Option<
     Some(without_retired(&board))
 }
 
-/// The content without ids of deleted and renumbered issues. Both sides have the same ones, which no changed issue has or
-/// waits for.
+/// The content without ids of deleted and renumbered issues. Both sides have the same ones. No changed issue has or names
+/// one of these.
 fn without_retired(contents: &BoardContents) -> BoardContents {
     let mut contents = contents.clone();
     for project in contents.projects.values_mut() {
@@ -221,12 +225,30 @@ fn are_free(
     Ok(true)
 }
 
-/// Returns whether dependencies of a project are circular once it has these issues.
-fn is_circular(reader: &Reader<'_>, changed: &ProjectContents) -> Result<bool, ActionError> {
-    let mut all = reader.dependencies(&changed.project.slug)?;
-    all.retain(|id, _| !changed.issues.contains_key(id));
-    all.extend(cycles::of(changed));
-    Ok(cycles::closing(&all).is_some())
+/// Returns whether dependencies of a project are circular with those of changed issues. All dependencies of the result are
+/// among these.
+fn are_circular(reader: &Reader<'_>, changed: &BoardContents) -> Result<bool, ActionError> {
+    for (slug, project) in &changed.projects {
+        let mut all = reader.dependencies(slug)?;
+        for (id, on) in cycles::of(project) {
+            all.entry(id).or_default().extend(on);
+        }
+        if cycles::closing(&all).is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns whether each issue is still there with its id and type. Otherwise more than the changed issues changes.
+fn are_kept(before: &BoardContents, merged: &BoardContents) -> bool {
+    before.projects.iter().all(|(slug, project)| {
+        let merged = merged.projects.get(slug);
+        project.issues.iter().all(|(id, old)| {
+            let new = merged.and_then(|merged| merged.issues.get(id));
+            new.is_some_and(|new| new.uid() == old.uid() && new.issue.kind == old.issue.kind)
+        })
+    })
 }
 
 /// Returns whether two versions of a project differ at most in what follows from its issues.
@@ -241,17 +263,20 @@ fn is_same(one: &Project, other: &Project) -> bool {
     counted == *other
 }
 
-/// Returns whether an issue is the same one in the same place, or is new and has an id that no issue had. It waits for no
-/// issue that was deleted or has another id.
+/// Returns whether a field of an issue names one that was deleted, or that has another id now.
+fn names_retired(retired: &Retired, issue: &Issue) -> bool {
+    let deleted = retired.deleted.iter().map(|stone| &stone.id);
+    let mut ids = deleted.chain(retired.aliases.iter().map(|(old, _)| old));
+    ids.any(|id| {
+        let other = [&issue.parent, &issue.fixes, &issue.cancelled_with];
+        issue.depends_on.contains(id) || other.contains(&&Some(id.clone()))
+    })
+}
+
+/// Returns whether an issue is the same one in the same place, or is new and has an id that no issue had.
 fn is_ordinary(project: &ProjectContents, id: &IssueId, contents: &IssueContents) -> bool {
     let uid = contents.uid();
     let (aliases, stones) = (&project.retired.aliases, &project.retired.deleted);
-    let mut retired = aliases.iter().map(|(old, _)| old);
-    let mut deleted = stones.iter().map(|stone| &stone.id);
-    let depends_on = &contents.issue.depends_on;
-    if retired.any(|old| depends_on.contains(old)) || deleted.any(|id| depends_on.contains(id)) {
-        return false;
-    }
     match project.issues.get(id) {
         Some(known) => {
             known.uid() == uid

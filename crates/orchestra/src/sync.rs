@@ -275,7 +275,6 @@ impl Exchange {
     ) -> Result<Outcome, Failure> {
         let _lock = self.repository.lock_board().await.map_err(failure)?;
         let mut round = Round::new(self, config, remote, Effect::Apply);
-        catch_up(store);
         round.store = Some(store.clone());
         let run = round.run().await;
         Attempt::end_failures(config, Work::Commit);
@@ -388,8 +387,18 @@ impl Round<'_> {
             occasion,
         } = self.remote;
         let mut pushed: Option<(Option<Commit>, GitError)> = None;
+        // Reading the readable files takes as long as asking a near remote.
+        let store = self.store.clone();
+        let mut caught_up =
+            store.map(|store| tokio::task::spawn_blocking(move || catch_up(&store)));
         for _ in 0..ATTEMPTS {
-            let found = repository.fetch_board(name, reference, *occasion).await?;
+            let found = repository.fetch_board(name, reference, *occasion).await;
+            if let Some(caught_up) = caught_up.take()
+                && let Err(error) = caught_up.await
+            {
+                tracing::warn!(%error, "edits of the readable files may not be part of the board yet");
+            }
+            let found = found?;
             if let Some((expected, error)) = pushed.take()
                 && expected == found
                 && !matches!(error, GitError::Locked { .. })
@@ -632,6 +641,7 @@ impl Round<'_> {
             checked.map_err(|error| unmerged(head, place, error))?;
             workspace::check_narrow(&self.config.workspace)?;
             self.open_board()?;
+            catch_up(opened(self.store.as_ref(), self.config)?);
         }
         let merged = self.apply(
             opened(self.store.as_ref(), self.config)?,
@@ -747,9 +757,7 @@ impl Round<'_> {
                 None => Ok(store),
             }
         };
-        let store = open().map_err(SyncError::Board)?;
-        catch_up(&store);
-        self.store = Some(store);
+        self.store = Some(open().map_err(SyncError::Board)?);
         Ok(())
     }
 }

@@ -47,9 +47,10 @@ pub struct BoardListing(BTreeMap<String, String>);
 impl BoardListing {
     /// Paths of files that differ in another listing, or that one of both does not have.
     pub fn differing(&self, other: &Self) -> BTreeSet<String> {
-        let paths = self.0.keys().chain(other.0.keys());
-        let differing = paths.filter(|path| self.0.get(*path) != other.0.get(*path));
-        differing.cloned().collect()
+        let (one, two): (BTreeSet<_>, BTreeSet<_>) =
+            (self.0.iter().collect(), other.0.iter().collect());
+        let differing = one.symmetric_difference(&two);
+        differing.map(|(path, _)| (*path).clone()).collect()
     }
 
     /// Paths of its files.

@@ -33,7 +33,8 @@ impl BoardChanges {
     /// Returns whether the file with a path can differ from that of the last exchange.
     #[must_use]
     pub fn concerns(&self, path: &str) -> bool {
-        Place::parse(path).is_some_and(|place| self.owners.contains(&Owner::of(&place)))
+        !self.owners.is_empty()
+            && Place::parse(path).is_some_and(|place| self.owners.contains(&Owner::of(&place)))
     }
 
     /// Owners of the files that can differ.

@@ -41,6 +41,9 @@ const CONTAINER_COMMANDS: [&str; 2] = ["build", "compose"];
 /// Programs that run the packages of the directory in which they work.
 const PACKAGES: [&str; 4] = ["bun", "npm", "pnpm", "yarn"];
 
+/// Programs with a command or an option that runs a package in the same way.
+const PACKAGE_COMMANDS: [(&str, &str); 2] = [("deno", "task"), ("node", "--run")];
+
 /// Programs that load packages for a file.
 const NODE: [&str; 4] = ["deno", "node", "ts-node", "tsx"];
 
@@ -80,6 +83,9 @@ const PYTHON_VALUES: [&str; 2] = ["-W", "-X"];
 
 /// Directory of packages of Node.js.
 const NODE_MODULES: &str = "node_modules";
+
+/// Directory of the programs of these packages.
+const NODE_PROGRAMS: &str = "node_modules/.bin";
 
 impl Search<'_> {
     /// Notes the directories in which a server works.
@@ -142,7 +148,8 @@ impl Search<'_> {
         let names = known_build_files(&tools);
         let parents = names.iter().filter_map(|name| Path::new(name).parent());
         let mut parents: BTreeSet<&Path> = parents.collect();
-        if !build_file_rules(&tools).is_empty() {
+        let is_package = has_program(&tools, &PACKAGES) || runs_package(&words);
+        if is_package || !build_file_rules(&tools).is_empty() {
             parents.insert(Path::new(""));
         }
         for directory in above(&all) {
@@ -151,12 +158,15 @@ impl Search<'_> {
             }
         }
         let starts = match () {
-            () if has_program(&tools, &PACKAGES) => above(&all),
+            () if is_package => above(&all),
             () if has_program(&words, &NODE) => above(&loaded),
             () => BTreeSet::new(),
         };
         for directory in starts {
             self.put(Some(&directory.join(NODE_MODULES)), false);
+            if is_package {
+                self.put(Some(&directory.join(NODE_PROGRAMS)), false);
+            }
         }
         let covered = self.covered.files.keys();
         let sources = covered.filter(|path| path.extension().is_some_and(|end| end == "py"));
@@ -209,6 +219,14 @@ fn tools<'l>(words: &[&'l str]) -> Vec<&'l str> {
         is_value = word.len() > 2 && word.starts_with("--") && !word.contains('=');
     }
     tools
+}
+
+/// Returns whether one of the [`PACKAGE_COMMANDS`] is among words. Options and their values may precede the command.
+fn runs_package(words: &[&str]) -> bool {
+    PACKAGE_COMMANDS.iter().any(|(program, command)| {
+        let mut names = words.iter().filter_map(|word| word.split('=').next());
+        has_program(words, &[*program]) && names.any(|name| name == *command)
+    })
 }
 
 /// Files, directories and modules that the interpreters among words run. Of a module it is the first package.
@@ -310,6 +328,21 @@ fn script_of<'l>(name: &str, words: &mut impl Iterator<Item = &'l str>) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn command_of_a_package_is_found_among_options() {
+        for (line, expected) in [
+            ("/usr/bin/node --run start", true),
+            ("node --env-file .env --run=start", true),
+            ("sh -c node --run start", true),
+            ("deno task start", true),
+            ("node server.js run", false),
+            ("server --run start", false),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(runs_package(&words), expected, "{line}");
+        }
+    }
 
     #[test]
     fn value_of_an_option_is_no_tool() {

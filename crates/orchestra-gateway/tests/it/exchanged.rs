@@ -204,6 +204,9 @@ fn server_whose_new_code_a_sandboxed_server_may_write_is_not_started() {
         ("hooks", line("sh hooks/new.sh"), "hooks/new.sh"),
         ("hooks", line("hooks/new"), "hooks/new"),
         (".", line("python3 -m installed"), "installed"),
+        (".", line("python3-dbg -m installed"), "installed"),
+        (".", line("python3.12d -m installed"), "installed"),
+        (".", line("pypy3-c -m installed"), "installed"),
     ] {
         let (state, reason) = state(&confined(writable, &[]), &b);
         assert_eq!(state, "invalid", "{writable} {b}");

@@ -78,6 +78,12 @@ const PACKAGE_SCHEMES: [&str; 4] = ["http:", "https:", "jsr:", "npm:"];
 /// Shells.
 const SHELLS: [&str; 6] = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
 
+/// Ends of the names of interpreters of Python.
+const PYTHON_ENDS: [&str; 2] = ["-c", "-dbg"];
+
+/// Letters after the version of Python, for its builds: debug, with its own allocator, free-threaded, and windowed.
+const PYTHON_BUILDS: [char; 4] = ['d', 'm', 't', 'w'];
+
 /// Options of Python with a value.
 const PYTHON_VALUES: [&str; 2] = ["-W", "-X"];
 
@@ -245,17 +251,21 @@ fn scripts<'l>(words: &[&'l str]) -> Vec<&'l str> {
     found
 }
 
-/// Returns whether a program is an interpreter of Python, by its name, such as `python3.12` or `pypy3`. A `t` at the end
-/// is of the free-threaded build.
+/// Returns whether a program is an interpreter of Python by its name, such as `python3.12`, `pypy3-c` or `python3-dbg`.
 fn is_python(name: &str) -> bool {
+    let name = name.strip_suffix(".exe").unwrap_or(name);
     let version = name
         .strip_prefix("python")
         .or_else(|| name.strip_prefix("pypy"));
     version.is_some_and(|version| {
-        let numbers = version.strip_suffix('t').unwrap_or(version);
+        let mut ends = PYTHON_ENDS.iter();
+        let version = ends
+            .find_map(|end| version.strip_suffix(*end))
+            .unwrap_or(version)
+            .trim_end_matches(PYTHON_BUILDS);
         let is_number =
             |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        version.is_empty() || numbers.split('.').all(is_number)
+        version.is_empty() || version.split('.').all(is_number)
     })
 }
 
@@ -395,8 +405,16 @@ mod tests {
             ("python server.py", &["server.py"]),
             ("pypy3.10 server.py", &["server.py"]),
             ("python3.14t -m srv", &["srv"]),
+            ("pythonw -m srv", &["srv"]),
+            ("python3-dbg -m srv", &["srv"]),
+            ("python3.12d -m srv", &["srv"]),
+            ("python3.12-dbg -m srv", &["srv"]),
+            ("python3.13td -m srv", &["srv"]),
+            ("pypy3-c -m srv", &["srv"]),
+            ("python3.exe -m srv", &["srv"]),
             ("python-language-server data", &[]),
             ("python3-config data", &[]),
+            ("python3.12-dbg-config data", &[]),
             ("pythonic data", &[]),
             ("python. data", &[]),
             ("docker run python:3.12 data", &[]),

@@ -99,34 +99,28 @@ static SETTINGS: [(&str, &str); 11] = [
     ),
 ];
 
-/// Names of the table that programs read only in certain directories, with the entries of such a directory. Elsewhere
-/// they are names of source and data. The page has this table as well.
-static NESTED: [(&str, &str); 2] = [
-    (
-        ".build.yml .builds .cargo-husky .cirrus.star .cirrus.yml .forgejo .gitea .gitmodules .gitpod .gitpod.yml \
-         .gitreview .hgsub .lefthook .lefthook-local .lefthook-local.json .lefthook-local.jsonc .lefthook-local.toml \
-         .lefthook-local.yaml .lefthook-local.yml .lefthook.json .lefthook.jsonc .lefthook.toml .lefthook.yaml \
-         .lefthook.yml .lfsconfig .local-overcommit.yml .ona .overcommit.yml .packit.yaml .packit.yml .platform \
-         .renovaterc .renovaterc.json .renovaterc.json5 .rusty-hook.toml .space.kts .taskcluster.yml .tekton \
-         .travis.yml .upsun .zuul.d .zuul.yaml bitbucket-pipelines.yml lefthook-local.json lefthook-local.jsonc \
-         lefthook-local.toml lefthook-local.yaml lefthook-local.yml lefthook.json lefthook.jsonc lefthook.toml \
-         lefthook.yaml lefthook.yml mise renovate.json renovate.json5 zuul.yaml",
-        ".git .hg .jj .sl",
-    ),
-    (
-        ".externalToolBuilders .factorypath .settings",
-        ".classpath .project build.gradle build.gradle.kts pom.xml",
-    ),
-];
+/// Names of the table that programs read only at the top of a repository, with the entries of such a directory.
+/// Elsewhere they are names of source and data. The page has this table as well.
+static NESTED: (&str, &str) = (
+    ".build.yml .builds .cargo-husky .cirrus.star .cirrus.yml .forgejo .gitea .gitmodules .gitpod .gitpod.yml \
+     .gitreview .hgsub .lefthook .lefthook-local .lefthook-local.json .lefthook-local.jsonc .lefthook-local.toml \
+     .lefthook-local.yaml .lefthook-local.yml .lefthook.json .lefthook.jsonc .lefthook.toml .lefthook.yaml \
+     .lefthook.yml .lfsconfig .local-overcommit.yml .ona .overcommit.yml .packit.yaml .packit.yml .platform \
+     .renovaterc .renovaterc.json .renovaterc.json5 .rusty-hook.toml .space.kts .taskcluster.yml .tekton \
+     .travis.yml .upsun .zuul.d .zuul.yaml bitbucket-pipelines.yml lefthook-local.json lefthook-local.jsonc \
+     lefthook-local.toml lefthook-local.yaml lefthook-local.yml lefthook.json lefthook.jsonc lefthook.toml \
+     lefthook.yaml lefthook.yml renovate.json renovate.json5 zuul.yaml",
+    ".git .hg .jj .sl",
+);
 
 /// Returns the limits of the protected names deeper in a workspace.
 pub(crate) fn nested() -> Vec<NestedNames> {
     let all = |names: &str| names.split(' ').map(Into::into).collect();
-    let limits = NESTED.iter().map(|(names, beside)| NestedNames {
+    let (names, beside) = NESTED;
+    vec![NestedNames {
         names: all(names),
         beside: all(beside),
-    });
-    limits.collect()
+    }]
 }
 
 /// Returns the protected paths of a workspace.
@@ -184,8 +178,9 @@ mod tests {
             names.collect::<Vec<_>>().join(", ")
         };
         let settings = SETTINGS.map(|(reason, names)| (reason.to_owned(), list(names)));
-        let nested = NESTED.map(|(names, beside)| (list(beside), list(names)));
-        for (first, names) in settings.into_iter().chain(nested) {
+        let (names, beside) = NESTED;
+        let nested = (list(beside), list(names));
+        for (first, names) in settings.into_iter().chain([nested]) {
             let row = format!("| {first} | {names} |\n");
             assert!(page.contains(&row), "{row}");
         }

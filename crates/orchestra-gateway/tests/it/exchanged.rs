@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::World;
 
 /// Directories without files.
-const EMPTY: [&str; 14] = [
+const EMPTY: [&str; 15] = [
     ".cargo",
     ".mvn",
     "bin",
@@ -17,6 +17,7 @@ const EMPTY: [&str; 14] = [
     "data",
     "hooks",
     "lib",
+    "node_modules/.bin",
     "node_modules/.cache",
     "sub/out",
     "tools/__pycache__",
@@ -163,6 +164,15 @@ fn server_whose_new_code_a_sandboxed_server_may_write_is_not_started() {
         (".mvn", line("mvn exec:java"), ".mvn"),
         ("buildSrc", line("gradle run"), "buildSrc"),
         ("node_modules", line("npm start"), "node_modules"),
+        ("node_modules/.bin", line("npm start"), "node_modules/.bin"),
+        (".", line("node --run start"), "."),
+        ("node_modules", line("node --run start"), "node_modules"),
+        (
+            "node_modules/.bin",
+            line("node --run start"),
+            "node_modules/.bin",
+        ),
+        ("node_modules", line("deno task start"), "node_modules"),
         (
             "web/node_modules",
             line("node web/server.js"),
@@ -194,6 +204,9 @@ fn server_whose_new_code_a_sandboxed_server_may_write_is_not_started() {
         ("hooks", line("sh hooks/new.sh"), "hooks/new.sh"),
         ("hooks", line("hooks/new"), "hooks/new"),
         (".", line("python3 -m installed"), "installed"),
+        (".", line("python3-dbg -m installed"), "installed"),
+        (".", line("python3.12d -m installed"), "installed"),
+        (".", line("pypy3-c -m installed"), "installed"),
     ] {
         let (state, reason) = state(&confined(writable, &[]), &b);
         assert_eq!(state, "invalid", "{writable} {b}");
@@ -218,7 +231,7 @@ fn server_whose_data_a_sandboxed_server_may_write_is_started() {
         (".", line("docker run -i thing")),
         (".", line("/opt/server --data data")),
         (".", line("node /opt/server.js")),
-        (".", line("node --run start")),
+        ("work", line("node --run start")),
         (".", line("python3 -I -m installed")),
         (".", line("python3 -Pm installed")),
         (".", line("python-language-server installed")),

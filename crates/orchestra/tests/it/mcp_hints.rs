@@ -376,7 +376,7 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
 
 /// Ways to change a protected path, present or absent, at the top or deeper. Each works without a sandbox.
 #[cfg(target_os = "linux")]
-const CHANGES: [&str; 24] = [
+const CHANGES: [&str; 26] = [
     "echo x >> .git/config",
     "echo x > .git/hooks/pre-commit",
     "git config a.b c",
@@ -397,7 +397,9 @@ const CHANGES: [&str; 24] = [
     "echo x > a/b/.git/hooks/post-checkout",
     "chmod 777 a/b/.vscode/tasks.json",
     "echo x > a/b/.npmrc",
-    "echo x > a/b/mise/config.toml",
+    "echo x > a/b/renovate.json",
+    "echo x > a/b/c/mise/config.toml",
+    "echo x > a/b/c/.settings/file",
     "echo x > a/b/module/.git",
     "mv a/b/.git a/b/git",
     "mv a/b a/c",
@@ -413,9 +415,11 @@ fn nested() -> Workspace {
         "a/b/.git/hooks/sample",
         "a/b/.vscode/tasks.json",
         "a/b/.npmrc",
-        "a/b/mise/config.toml",
+        "a/b/renovate.json",
+        "a/b/c/mise/config.toml",
+        "a/b/c/.settings/file",
         "a/b/module/.git",
-        "a/mise/source",
+        "a/renovate.json",
         "a/b/source",
     ] {
         workspace.write(path, "");
@@ -512,7 +516,7 @@ fn changes_no_settings(user: Option<u32>) {
     let script = format!(
         "{}\nid -u > own/user\n\
          echo x > own/new && mv own/new a/new && echo x > a/b/new && mv a/b/new a/b/newer \
-         && echo x > a/mise/source",
+         && echo x > a/renovate.json",
         attempts.join("\n")
     );
     sandboxed(&workspace, &script);
@@ -535,7 +539,7 @@ fn changes_no_settings(user: Option<u32>) {
     assert_eq!(tested.code, Some(4), "{tested:?}");
     let changed = fs::read_to_string(workspace.join("own/changed")).unwrap_or_default();
     assert_eq!(changed, "", "{tested:?}");
-    for path in ["a/new", "a/b/newer", "a/mise/source"] {
+    for path in ["a/new", "a/b/newer", "a/renovate.json"] {
         assert_eq!(workspace.read(path), "x\n", "{tested:?}");
     }
     if let Some(user) = user {

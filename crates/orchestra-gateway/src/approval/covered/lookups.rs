@@ -41,6 +41,9 @@ const CONTAINER_COMMANDS: [&str; 2] = ["build", "compose"];
 /// Programs that run the packages of the directory in which they work.
 const PACKAGES: [&str; 4] = ["bun", "npm", "pnpm", "yarn"];
 
+/// Programs with a command or an option that runs a package in the same way.
+const PACKAGE_COMMANDS: [(&str, &str); 2] = [("deno", "task"), ("node", "--run")];
+
 /// Programs that load packages for a file.
 const NODE: [&str; 4] = ["deno", "node", "ts-node", "tsx"];
 
@@ -75,11 +78,20 @@ const PACKAGE_SCHEMES: [&str; 4] = ["http:", "https:", "jsr:", "npm:"];
 /// Shells.
 const SHELLS: [&str; 6] = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
 
+/// Ends of the names of interpreters of Python.
+const PYTHON_ENDS: [&str; 2] = ["-c", "-dbg"];
+
+/// Letters after the version of Python, for its builds: debug, with its own allocator, free-threaded, and windowed.
+const PYTHON_BUILDS: [char; 4] = ['d', 'm', 't', 'w'];
+
 /// Options of Python with a value.
 const PYTHON_VALUES: [&str; 2] = ["-W", "-X"];
 
 /// Directory of packages of Node.js.
 const NODE_MODULES: &str = "node_modules";
+
+/// Directory of the programs of these packages.
+const NODE_PROGRAMS: &str = "node_modules/.bin";
 
 impl Search<'_> {
     /// Notes the directories in which a server works.
@@ -142,7 +154,8 @@ impl Search<'_> {
         let names = known_build_files(&tools);
         let parents = names.iter().filter_map(|name| Path::new(name).parent());
         let mut parents: BTreeSet<&Path> = parents.collect();
-        if !build_file_rules(&tools).is_empty() {
+        let is_package = has_program(&tools, &PACKAGES) || runs_package(&words);
+        if is_package || !build_file_rules(&tools).is_empty() {
             parents.insert(Path::new(""));
         }
         for directory in above(&all) {
@@ -151,12 +164,15 @@ impl Search<'_> {
             }
         }
         let starts = match () {
-            () if has_program(&tools, &PACKAGES) => above(&all),
+            () if is_package => above(&all),
             () if has_program(&words, &NODE) => above(&loaded),
             () => BTreeSet::new(),
         };
         for directory in starts {
             self.put(Some(&directory.join(NODE_MODULES)), false);
+            if is_package {
+                self.put(Some(&directory.join(NODE_PROGRAMS)), false);
+            }
         }
         let covered = self.covered.files.keys();
         let sources = covered.filter(|path| path.extension().is_some_and(|end| end == "py"));
@@ -211,6 +227,14 @@ fn tools<'l>(words: &[&'l str]) -> Vec<&'l str> {
     tools
 }
 
+/// Returns whether one of the [`PACKAGE_COMMANDS`] is among words. Options and their values may precede the command.
+fn runs_package(words: &[&str]) -> bool {
+    PACKAGE_COMMANDS.iter().any(|(program, command)| {
+        let mut names = words.iter().filter_map(|word| word.split('=').next());
+        has_program(words, &[*program]) && names.any(|name| name == *command)
+    })
+}
+
 /// Files, directories and modules that the interpreters among words run. Of a module it is the first package.
 fn scripts<'l>(words: &[&'l str]) -> Vec<&'l str> {
     let mut found = Vec::new();
@@ -227,17 +251,21 @@ fn scripts<'l>(words: &[&'l str]) -> Vec<&'l str> {
     found
 }
 
-/// Returns whether a program is an interpreter of Python, by its name, such as `python3.12` or `pypy3`. A `t` at the end
-/// is of the free-threaded build.
+/// Returns whether a program is an interpreter of Python by its name, such as `python3.12`, `pypy3-c` or `python3-dbg`.
 fn is_python(name: &str) -> bool {
+    let name = name.strip_suffix(".exe").unwrap_or(name);
     let version = name
         .strip_prefix("python")
         .or_else(|| name.strip_prefix("pypy"));
     version.is_some_and(|version| {
-        let numbers = version.strip_suffix('t').unwrap_or(version);
+        let mut ends = PYTHON_ENDS.iter();
+        let version = ends
+            .find_map(|end| version.strip_suffix(*end))
+            .unwrap_or(version)
+            .trim_end_matches(PYTHON_BUILDS);
         let is_number =
             |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        version.is_empty() || numbers.split('.').all(is_number)
+        version.is_empty() || version.split('.').all(is_number)
     })
 }
 
@@ -312,6 +340,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn command_of_a_package_is_found_among_options() {
+        for (line, expected) in [
+            ("/usr/bin/node --run start", true),
+            ("node --env-file .env --run=start", true),
+            ("sh -c node --run start", true),
+            ("deno task start", true),
+            ("node server.js run", false),
+            ("server --run start", false),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(runs_package(&words), expected, "{line}");
+        }
+    }
+
+    #[test]
     fn value_of_an_option_is_no_tool() {
         for (line, expected) in [
             (
@@ -362,8 +405,16 @@ mod tests {
             ("python server.py", &["server.py"]),
             ("pypy3.10 server.py", &["server.py"]),
             ("python3.14t -m srv", &["srv"]),
+            ("pythonw -m srv", &["srv"]),
+            ("python3-dbg -m srv", &["srv"]),
+            ("python3.12d -m srv", &["srv"]),
+            ("python3.12-dbg -m srv", &["srv"]),
+            ("python3.13td -m srv", &["srv"]),
+            ("pypy3-c -m srv", &["srv"]),
+            ("python3.exe -m srv", &["srv"]),
             ("python-language-server data", &[]),
             ("python3-config data", &[]),
+            ("python3.12-dbg-config data", &[]),
             ("pythonic data", &[]),
             ("python. data", &[]),
             ("docker run python:3.12 data", &[]),

@@ -266,6 +266,14 @@ impl ClientError {
         }
     }
 
+    /// Returns the error of the list for a call that was not sent because the list failed, or else the error itself.
+    pub(super) fn cause(&self) -> &Self {
+        match self {
+            Self::Unlisted { last } => last,
+            error => error,
+        }
+    }
+
     /// Time after which the server accepts another request (`Retry-After`), also if it refused the last start or list.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_wire::{Era, ErrorCode};
+use orchestra_wire::Era;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout_at},
@@ -304,16 +304,7 @@ pub(super) fn again(error: &ClientError, safe: bool, unsafe_calls: bool) -> Opti
 pub(super) fn list_again(error: &ClientError) -> Option<Duration> {
     match error {
         ClientError::Http(_) => again(error, true, false),
-        ClientError::Rpc(error) => {
-            let is_final = matches!(
-                error.code,
-                ErrorCode::PARSE_ERROR
-                    | ErrorCode::INVALID_REQUEST
-                    | ErrorCode::METHOD_NOT_FOUND
-                    | ErrorCode::INVALID_PARAMS
-            );
-            (!is_final).then_some(Duration::ZERO)
-        }
+        ClientError::Rpc(_) => error.may_list_later().then_some(Duration::ZERO),
         _ => None,
     }
 }

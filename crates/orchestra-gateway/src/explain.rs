@@ -229,9 +229,12 @@ fn when(error: &ClientError) -> Option<Duration> {
             let next = at.saturating_duration_since(Instant::now());
             error.retry_after().unwrap_or_default().max(next)
         }),
-        // The next call lists the tools again, whatever the error was.
-        ClientError::Unlisted { last } => Some(when(last).unwrap_or(Duration::from_secs(1))),
-        ClientError::Http(failure) if failure.retry_after.is_some() => failure.retry_after,
+        // The next call lists the tools again.
+        ClientError::Unlisted { last } => match &**last {
+            ClientError::Rpc(_) => last.may_list_later().then_some(Duration::from_secs(1)),
+            last => when(last),
+        },
+        ClientError::Http(failure) if failure.retry_after.is_some() => error.retry_after(),
         // What it was asked for is too much, and will be the next time.
         ClientError::Crashed(crash) if crash.limit.is_some() => None,
         ClientError::Crashed(_) | ClientError::Closed | ClientError::Busy { .. } => {
@@ -379,12 +382,18 @@ mod tests {
             ),
             (
                 busy.unlisted(),
-                "its tools cannot be listed: HTTP status 503; try again in 7 s\n\
+                "its tools cannot be listed: HTTP status 503; Retry-After: 7 s\n\
                  The call did not run. Try again in 7 s. `orchestra mcp test s` shows the cause.",
             ),
             (
+                ClientError::Rpc(RpcError::new(ErrorCode::METHOD_NOT_FOUND, "no")).unlisted(),
+                "its tools cannot be listed: no\n\
+                 The call did not run. Trying again as it is will not help. \
+                 `orchestra mcp test s` shows the cause.",
+            ),
+            (
                 starts,
-                "cannot reach the server: HTTP status 503; try again in 7 s\n\
+                "cannot reach the server: HTTP status 503; Retry-After: 7 s\n\
                  The call did not run. Try again in 7 s; the user can have it started at once with \
                  `orchestra mcp restart s`.",
             ),
@@ -400,6 +409,29 @@ mod tests {
             ),
         ] {
             assert_eq!(text(error, true), format!("Server s: {expected}"));
+        }
+    }
+
+    #[test]
+    fn retry_after_counts_from_the_response() {
+        let busy = ClientError::Http(Arc::new(HttpFailure {
+            status: 503,
+            retry_after: Some(Duration::from_secs(7)),
+            received: Instant::now().checked_sub(Duration::from_secs(4)),
+            ..HttpFailure::default()
+        }));
+        let last = Arc::new(busy.clone());
+        let starts = ClientError::NotYet {
+            next_at: Some(Instant::now()),
+            last: Arc::clone(&last),
+        };
+        let open = ClientError::CircuitOpen {
+            retry_in: Duration::from_secs(1),
+            last: Some(last),
+        };
+        for error in [busy.clone().unlisted(), busy, starts, open] {
+            let again = when(&error).unwrap();
+            assert!(again <= Duration::from_secs(3), "{again:?}");
         }
     }
 

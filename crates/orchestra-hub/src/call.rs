@@ -382,8 +382,8 @@ fn with_servers(hub: &Inner, view: &View, route: Route) -> Route {
         route => return route,
     };
     let unused = match kind {
-        "resource" => None,
-        _ => hub.unused_server(&name),
+        "tool" | "prompt" => hub.unused_server(&name),
+        _ => None,
     };
     let error = match unused.or_else(|| hub.may_have(view, kind, &name)) {
         None => ProviderError::Unknown { kind, name },

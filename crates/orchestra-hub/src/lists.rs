@@ -88,7 +88,8 @@ impl Inner {
     }
 
     /// Waits until one more provider knows what it offers, or until a time. Requests for URIs wait for each provider for
-    /// [`START`] in total. Returns `None` when there is no provider to wait for, or the time is over.
+    /// [`START`] in total. The time counts from the first request for an unknown URI, even if that request has a shorter
+    /// deadline. Returns `None` when there is no provider to wait for, or the time is over.
     pub(crate) fn starting(&self, until: Instant) -> Option<BoxFuture<()>> {
         let now = tokio::time::Instant::now();
         let until = tokio::time::Instant::from_std(until);

@@ -140,7 +140,7 @@ async fn too_many_requests_429() {
         bad.site.fails(usize::MAX, slowly);
         let runs = bad.runs(async {
             let words = [
-                "HTTP status 429; try again in 1 s: slowly",
+                "HTTP status 429; Retry-After: 1 s: slowly",
                 "Try again in 1 s.",
             ];
             bad.write().await.failed("http", true, &words);
@@ -280,7 +280,7 @@ async fn list_of_tools_refused_with_503() {
     let rig = Rig::with(&[child("good", "faulty", &[]), http("bad", &url)]).await;
     let told = rig.call("bad__echo", json!({"text": "x"})).await;
     let words = [
-        "its tools cannot be listed: HTTP status 503; try again in 7 s: loading",
+        "its tools cannot be listed: HTTP status 503; Retry-After: 7 s: loading",
         "The call did not run. Try again in 7 s. `orchestra mcp test bad` shows the cause.",
     ];
     told.failed("unreachable", false, &words);

@@ -153,7 +153,8 @@ impl Client {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
-            if error.is_session_denied() && std::mem::replace(&mut was_gone, true) {
+            let cause = error.cause();
+            if cause.is_session_denied() && std::mem::replace(&mut was_gone, true) {
                 // A server that forgets a session with each call may well have run the call.
                 return Err(error.maybe_run());
             }
@@ -167,10 +168,10 @@ impl Client {
             let Some(least) = pause else {
                 return Err(error);
             };
-            let pause = match &error {
+            let pause = match cause {
                 // The start itself is spaced already.
                 ClientError::Closed | ClientError::Crashed(_) => least,
-                error if error.is_session_gone() => least,
+                cause if cause.is_session_gone() => least,
                 _ => retry.backoff.next(attempt - 1).max(least),
             };
             if Instant::now() + pause >= waits.unwrap_or(deadline) {

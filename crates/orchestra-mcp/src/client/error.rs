@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use orchestra_process::Exit;
-use orchestra_wire::{RpcError, shown};
+use orchestra_wire::{ErrorCode, RpcError, shown};
 use tokio::time::Instant;
 
 use super::ChildConfig;
@@ -160,8 +160,10 @@ impl Crash {
 pub struct HttpFailure {
     /// Status; 0 when no response came or its body broke.
     pub status: u16,
-    /// `Retry-After`, as a duration from now.
+    /// `Retry-After`, as a duration from the time of the response.
     pub retry_after: Option<Duration>,
+    /// Time of the response; `None` if none came, or the time is unknown.
+    pub received: Option<Instant>,
     /// The beginning of the body or what broke, at most 512 bytes. Never a secret.
     pub excerpt: String,
     /// Whether the server may have got the request.
@@ -266,11 +268,40 @@ impl ClientError {
         }
     }
 
-    /// Time after which the server accepts another request (`Retry-After`), also if it refused the last start or list.
+    /// Returns the error of the list for a call that was not sent because the list failed, or else the error itself.
+    pub(super) fn cause(&self) -> &Self {
+        match self {
+            Self::Unlisted { last } => last,
+            error => error,
+        }
+    }
+
+    /// Returns whether the same list may succeed later, after a request for it failed with this error. JSON-RPC errors
+    /// about the request itself are final.
+    #[must_use]
+    pub fn may_list_later(&self) -> bool {
+        match self {
+            Self::Rpc(error) => !matches!(
+                error.code,
+                ErrorCode::PARSE_ERROR
+                    | ErrorCode::INVALID_REQUEST
+                    | ErrorCode::METHOD_NOT_FOUND
+                    | ErrorCode::INVALID_PARAMS
+            ),
+            error => error.is_retryable(),
+        }
+    }
+
+    /// Remaining time until the server accepts another request (`Retry-After`), also if it refused the last start or
+    /// list.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Http(failure) => failure.retry_after,
+            Self::Http(failure) => {
+                let passed = failure.received.map(|received| received.elapsed());
+                let after = failure.retry_after?;
+                Some(after.saturating_sub(passed.unwrap_or_default()))
+            }
             Self::NotYet { last, .. }
             | Self::Unlisted { last }
             | Self::CircuitOpen {
@@ -480,7 +511,7 @@ impl fmt::Display for HttpFailure {
             status => write!(f, "HTTP status {status}")?,
         }
         if let Some(after) = self.retry_after {
-            write!(f, "; try again in {} s", after.as_secs_f64().ceil())?;
+            write!(f, "; Retry-After: {} s", after.as_secs_f64().ceil())?;
         }
         if !self.excerpt.is_empty() {
             write!(f, ": {}", self.excerpt)?;

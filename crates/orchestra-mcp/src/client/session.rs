@@ -67,10 +67,10 @@ pub(super) struct Session {
     client_roots: Arc<ClientRoots>,
     /// Roots that the session has.
     given: SessionRoots,
-    /// The roots have changed, and the server was not notified yet.
-    has_new_roots: AtomicBool,
-    /// Held while the server is notified of new roots.
-    roots_turn: tokio::sync::Mutex<()>,
+    /// Number of changes of the roots.
+    roots_changes: AtomicU64,
+    /// Number of changes of which the server was notified. Held while it is notified of another.
+    roots_turn: tokio::sync::Mutex<u64>,
     /// Profile of the connection that replaces this one, where it is [`OUTGROWN`].
     successor: OnceLock<Profile>,
     /// [`UNUSED`], [`USED`] or [`OUTGROWN`].
@@ -154,7 +154,7 @@ impl Session {
             greeted,
             client_roots: Arc::clone(client_roots),
             given: SessionRoots::new(roots),
-            has_new_roots: AtomicBool::new(false),
+            roots_changes: AtomicU64::new(0),
             roots_turn: tokio::sync::Mutex::default(),
             successor: OnceLock::new(),
             use_state: AtomicU8::new(UNUSED),

@@ -22,7 +22,8 @@ use std::{
 
 use orchestra_hub::{Cx, ListKind};
 use orchestra_mcp::client::{
-    Client, ClientConfig, ClientError, ClientEvent, ClientEvents, Reply, ServerCall, TransportType,
+    Client, ClientConfig, ClientError, ClientEvent, ClientEvents, Reply, ServerCall, ToolCheck,
+    TransportType,
 };
 use orchestra_wire::RawJson;
 use serde_json::{Value, json};
@@ -57,6 +58,15 @@ fn safe(name: &str) -> ServerCall {
     ServerCall {
         safe: true,
         ..tool(name)
+    }
+}
+
+/// The same call, after its tool is compared with the list of its connection.
+fn checked(call: ServerCall) -> ServerCall {
+    ServerCall {
+        name: Some("t".to_owned()),
+        check: Some(ToolCheck::new(|_| true)),
+        ..call
     }
 }
 

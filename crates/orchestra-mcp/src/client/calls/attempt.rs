@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_wire::{Era, ErrorCode};
+use orchestra_wire::Era;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout_at},
@@ -97,12 +97,19 @@ impl Client {
         };
         session.notify_roots().await;
         let asked = Instant::now();
-        match timeout_at(deadline, session.check_tool(call)).await {
-            Ok(checked) => checked?,
+        let checked = match timeout_at(deadline, session.check_tool(call)).await {
+            Ok(checked) => checked,
             Err(_) => {
                 let after = asked.elapsed();
-                return Err(ClientError::Timeout { after }.unlisted());
+                Err(ClientError::Timeout { after }.unlisted())
             }
+        };
+        if let Err(error) = checked {
+            turn.outcome = Outcome::Aside;
+            if error.cause().is_server_fault() {
+                self.note_failure(&session, turn, &error).await;
+            }
+            return Err(error);
         }
         let place = Arc::new(place);
         let calling = session.call(call, Some(Arc::clone(&place)));
@@ -161,14 +168,20 @@ impl Client {
             }
             Err(error) if error.is_server_fault() => {
                 counted.how = Ended::Failed;
-                meter.failed(error.explain());
-                if error.counts_for_circuit() && !session.is_excused(error).await {
-                    turn.outcome = Outcome::Failure(error.clone());
-                }
+                self.note_failure(session, turn, error).await;
             }
             Err(_) => {}
         }
         reply
+    }
+
+    /// Records a failure that is the server's fault: for the statistics, and for the circuit breaker if it counts there.
+    async fn note_failure(&self, session: &Arc<Session>, turn: &mut Turn<'_>, error: &ClientError) {
+        self.0.lane.shared.meter.failed(error.explain());
+        let cause = error.cause();
+        if cause.counts_for_circuit() && !session.is_excused(cause).await {
+            turn.outcome = Outcome::Failure(error.clone());
+        }
     }
 }
 
@@ -291,16 +304,7 @@ pub(super) fn again(error: &ClientError, safe: bool, unsafe_calls: bool) -> Opti
 pub(super) fn list_again(error: &ClientError) -> Option<Duration> {
     match error {
         ClientError::Http(_) => again(error, true, false),
-        ClientError::Rpc(error) => {
-            let is_final = matches!(
-                error.code,
-                ErrorCode::PARSE_ERROR
-                    | ErrorCode::INVALID_REQUEST
-                    | ErrorCode::METHOD_NOT_FOUND
-                    | ErrorCode::INVALID_PARAMS
-            );
-            (!is_final).then_some(Duration::ZERO)
-        }
+        ClientError::Rpc(_) => error.may_list_later().then_some(Duration::ZERO),
         _ => None,
     }
 }

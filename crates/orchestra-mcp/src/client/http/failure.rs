@@ -10,6 +10,7 @@ use reqwest::{
     StatusCode,
     header::{HeaderMap, RETRY_AFTER},
 };
+use tokio::time::Instant;
 
 use crate::{
     causes::with_causes,
@@ -35,6 +36,7 @@ pub(super) fn status(
     ClientError::Http(Arc::new(HttpFailure {
         status: status.as_u16(),
         retry_after: retry_after(headers, SystemTime::now()),
+        received: Some(Instant::now()),
         excerpt: excerpt(body, secrets),
         sent: true,
         denied: false,
@@ -54,10 +56,8 @@ pub(super) fn broken(what: impl Into<String>) -> ClientError {
 pub(super) fn not_run(status: StatusCode, what: impl Into<String>) -> ClientError {
     ClientError::Http(Arc::new(HttpFailure {
         status: status.as_u16(),
-        retry_after: None,
         excerpt: what.into(),
-        sent: false,
-        denied: false,
+        ..HttpFailure::default()
     }))
 }
 

@@ -77,36 +77,37 @@ impl Session {
                 Fit::Not => false,
                 Fit::Same => true,
                 Fit::Changed => {
-                    self.has_new_roots.store(true, Ordering::Release);
+                    self.roots_changes.fetch_add(1, Ordering::Release);
                     true
                 }
             },
         }
     }
 
-    /// Notifies the server of roots that have changed.
+    /// Notifies the server of roots that have changed. Its lists count as changed after that. If the future is dropped,
+    /// the next call notifies the server again.
     pub(in crate::client) async fn notify_roots(self: &Arc<Self>) {
         // single-flight: a call that follows finds the server with the new roots.
-        let _turn = self.roots_turn.lock().await;
-        if self.has_new_roots.swap(false, Ordering::AcqRel) {
+        let mut notified = self.roots_turn.lock().await;
+        let changes = self.roots_changes.load(Ordering::Acquire);
+        if *notified != changes {
             let method = "notifications/roots/list_changed";
             // The end of the link is an answer to the call.
             let _ = self.link.notify(method, None).await;
             self.settle_roots().await;
+            // The server may list something else now, without reporting it.
+            let kinds = ListKind::ALL.into_iter();
+            kinds.for_each(|kind| self.list_changed(kind));
+            *notified = changes;
         }
     }
 
     /// Gives a session that a client alone uses the roots that the client has now, and notifies the server of them.
     pub(in crate::client) fn change_roots(self: &Arc<Self>, client: u64, roots: &Roots) {
         if self.given.change(client, roots) {
-            self.has_new_roots.store(true, Ordering::Release);
+            self.roots_changes.fetch_add(1, Ordering::Release);
             let session = Arc::clone(self);
-            spawn(async move {
-                session.notify_roots().await;
-                // The server may list something else now, without reporting it.
-                let kinds = ListKind::ALL.into_iter();
-                kinds.for_each(|kind| session.list_changed(kind));
-            });
+            spawn(async move { session.notify_roots().await });
         }
     }
 
@@ -160,7 +161,7 @@ impl Session {
             if let RootsOffer::Of(roots) = &wanted.roots
                 && self.given.renew(roots)
             {
-                self.has_new_roots.store(true, Ordering::Release);
+                self.roots_changes.fetch_add(1, Ordering::Release);
             }
         }
         Ok(self.fits(&wanted, &call.cx))

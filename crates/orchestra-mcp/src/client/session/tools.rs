@@ -130,7 +130,8 @@ impl Session {
         }
     }
 
-    /// Lists the tools. What a failure says about the server counts as that of a call.
+    /// Lists the tools. An error that ends the session, or a timeout, is recorded as for a call. Each call that waits
+    /// reports the error to the circuit breaker.
     async fn list_for_calls(self: &Arc<Self>) {
         let changes = self.tool_changes();
         let listed = lists::fetch(self, ListKind::Tools).await;
@@ -139,7 +140,6 @@ impl Session {
             if matches!(error, ClientError::Timeout { .. }) {
                 self.note_timeout();
             }
-            self.is_excused(error).await;
         }
         let mut state = self.tools.state();
         state.requests += 1;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    client_of, config,
+    checked, client_of, config,
     played::{Greets, Handle, Played, Said},
     result, safe, tool,
 };
@@ -39,9 +39,8 @@ fn status_of(status: u16, retry_after: Option<u64>) -> Said {
     Said::Fail(ClientError::Http(Arc::new(HttpFailure {
         status,
         retry_after: retry_after.map(Duration::from_secs),
-        excerpt: String::new(),
         sent: true,
-        denied: false,
+        ..HttpFailure::default()
     })))
 }
 
@@ -473,6 +472,49 @@ async fn circuit_counts_calls_however_often_each_was_tried() {
         matches!(error, ClientError::CircuitOpen { .. }),
         "{error:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_lists_of_tools_before_calls_open_the_circuit() {
+    let played = Played::new(
+        Greets::Session,
+        TransportType::Http,
+        |asked| match &*asked.method {
+            "tools/list" => status_of(500, None),
+            _ => Said::result(json!({})),
+        },
+    );
+    let client = client_of(&played, config());
+    let (failures, attempts) = (config().circuit.failures, config().retry.attempts);
+    for call in 1..=failures {
+        let error = client.call(checked(tool("t"))).await.unwrap_err();
+        assert!(matches!(&error, ClientError::Unlisted { .. }), "{error:?}");
+        let listed = usize::try_from(call * attempts).unwrap();
+        assert_eq!(played.count("tools/list"), listed);
+    }
+    let error = client.call(checked(tool("t"))).await.unwrap_err();
+    assert!(
+        matches!(&error, ClientError::CircuitOpen { .. }),
+        "{error:?}"
+    );
+    assert!(error.explain().contains("HTTP status 500"), "{error:?}");
+    assert!(client.stats().last_error.is_some());
+    assert_eq!(played.count("tools/call"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_whose_list_of_tools_meets_a_crash_is_repeated_without_a_pause() {
+    let played = Played::session(|asked| match (&*asked.method, asked.start) {
+        ("tools/list", 1) => Said::Crash,
+        ("tools/list", _) => Said::result(json!({"tools": []})),
+        (_, start) => Said::result(json!({ "start": start })),
+    });
+    let client = client_of(&played, config());
+    result(&client, tool("t")).await;
+    let begun = tokio::time::Instant::now();
+    assert_eq!(result(&client, checked(safe("t"))).await["start"], 2);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_millis(500), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

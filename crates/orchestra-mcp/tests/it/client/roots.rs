@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
-    client_of, config,
+    checked, client_of, config,
     played::{Greets, Played, PlayedLink, Said},
     raw, result, tool,
 };
@@ -59,6 +59,7 @@ impl Rooted {
                 Said::When(may_answer.clone(), json!({"start": asked.start}))
             }
             "tools/call" => Said::result(json!({"start": asked.start})),
+            "tools/list" => Said::result(json!({"tools": []})),
             _ => Said::error(-32601, "method not found"),
         };
         Self {
@@ -251,5 +252,18 @@ async fn changed_roots_stay_in_the_session_of_one_client_and_leave_a_shared_one(
     assert_eq!(call(2, 0).await.unwrap().unwrap(), own);
     assert_eq!(rooted.received(own).unwrap(), "file:///b");
     assert_eq!(rooted.played.count("notifications/roots/list_changed"), 1);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn call_after_a_change_of_roots_is_compared_with_a_new_list_of_the_tools() {
+    let rooted = Rooted::new(ROOTED);
+    let client = beside(&rooted, 1).await;
+    let own = result(&client, checked(of(1, 0, "t"))).await;
+    let lists = rooted.played.count("tools/list");
+    assert!(lists > 0);
+    set_roots(&client, 1, 1, "file:///b");
+    assert_eq!(result(&client, checked(of(1, 1, "t"))).await, own);
+    assert_eq!(rooted.played.count("tools/list"), lists + 1);
     client.close().await;
 }

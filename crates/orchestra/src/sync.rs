@@ -553,10 +553,9 @@ impl Round<'_> {
             return Ok(None);
         };
         // A tree that is not a board's is refused by the merge of whole boards.
-        let (Ok(base_files), Ok(head_files)) = (
-            repository.list_board(&base).await?,
-            repository.list_board(head).await?,
-        ) else {
+        let (Ok(base_files), Ok(head_files)) =
+            tokio::try_join!(repository.list_board(&base), repository.list_board(head))?
+        else {
             return Ok(None);
         };
         let own_files = match base == *tip {
@@ -584,9 +583,11 @@ impl Round<'_> {
             return Ok(None);
         };
         let is_wanted = |path: &str| wanted.contains(path);
-        let before = repository.read_board(&base_files, is_wanted).await?;
-        let published = repository.read_board(&head_files, is_wanted).await?;
-        let (Ok(before), Ok(published)) = (before, published) else {
+        let (Ok(before), Ok(published)) = tokio::try_join!(
+            repository.read_board(&base_files, is_wanted),
+            repository.read_board(&head_files, is_wanted)
+        )?
+        else {
             return Ok(None);
         };
         let (before, published) = (BoardFiles::new(before), BoardFiles::new(published));
@@ -600,11 +601,13 @@ impl Round<'_> {
         };
         // Files that this clone has committed, and that the merge has not changed.
         let is_committed = |path: &str| committed.contains(path) && !changes.concerns(path);
-        let after = repository.read_board(tip_files, is_committed).await?;
+        let is_changed = |path: &str| committed.contains(path) || changes.concerns(path);
+        let (after, files) = tokio::try_join!(
+            repository.read_board(tip_files, is_committed),
+            repository.read_board(&head_files, is_changed)
+        )?;
         let mut after = after.map_err(|refusal| refused(tip, local.as_str(), &refusal))?;
         after.extend(changes.files().files().clone());
-        let is_changed = |path: &str| committed.contains(path) || changes.concerns(path);
-        let files = repository.read_board(&head_files, is_changed).await?;
         let files = files.map_err(|refusal| refused(head, local.as_str(), &refusal))?;
         let (files, after) = (BoardFiles::new(files), BoardFiles::new(after));
         let changed = after.since(&files);

@@ -460,3 +460,21 @@ fn a_section_of_servers_is_no_fault_of_the_configuration() {
     assert_eq!(workspace.run(["config", "show"]).code, Some(0));
     assert_eq!(state(&workspace, "a"), "invalid");
 }
+
+#[test]
+fn name_of_a_file_adds_no_line_to_the_output() {
+    let workspace = Workspace::new();
+    let name = ".orchestra/mcp/a\nforged: approved.json";
+    workspace.write(name, r#"{"mcpServers": {"s": {"command": "cat"}}}"#);
+    for words in [
+        &["mcp", "validate"][..],
+        &["mcp", "list", "--sources"],
+        &["mcp", "approve", "s"],
+        &["mcp", "add", "s", "--", "cat"],
+        &["mcp", "remove", "s"],
+    ] {
+        let said = workspace.run(words);
+        let mut lines = said.out.lines().chain(said.err.lines());
+        assert!(!lines.any(|line| line.starts_with("forged")), "{said:?}");
+    }
+}

@@ -325,8 +325,14 @@ impl ChatSettings {
             BackendKind::default,
         );
         let kind = backend.value;
+        // The variables name servers for the kind that the user chose: a workspace does not choose between them.
+        let mut own = files.iter().filter(|(path, _)| *path != near);
+        let own = own.find_map(|(_, file)| file.chat.backend);
+        let is_own =
+            backend.origin != Origin::File(near.clone()) || kind == own.unwrap_or_default();
         let host = match (flags.host, kind) {
             (Some(host), _) => Some((host, Origin::Flag)),
+            (None, _) if !is_own => None,
             (None, BackendKind::Ollama) => given(Variable::OllamaHost)?,
             (None, BackendKind::Openai) => given(Variable::OpenAiUrl)?,
             (None, BackendKind::Scripted) => None,

@@ -341,3 +341,22 @@ fn empty_values_of_a_workspace_replace_no_settings_of_the_user() {
     );
     assert_eq!(keys.map(|key| setting(&workspace, key)), before);
 }
+
+#[test]
+fn workspace_does_not_choose_the_server_of_a_variable() {
+    let workspace = Workspace::board();
+    workspace.write(
+        "orchestra.toml",
+        "[chat]\nbackend = \"openai\"\nhost = \"http://127.0.0.1:9/v1\"\n",
+    );
+    let shown = || {
+        let mut command = workspace.command(["config", "show"]);
+        command.env("OPENAI_BASE_URL", "https://far.example/v1");
+        said(command, "").out
+    };
+    let out = shown();
+    assert!(out.contains("host = \"http://127.0.0.1:9/v1\""), "{out}");
+    of_user(&workspace, "[chat]\nbackend = \"openai\"\n");
+    let out = shown();
+    assert!(out.contains("host = \"https://far.example/v1\""), "{out}");
+}

@@ -10,7 +10,7 @@ mod plugins;
 mod settings;
 
 pub(crate) use decide::LastRead;
-pub use found::{Change, Found, LookedAt, Server, ServerState, Shadowed};
+pub use found::{Change, Found, LookedAt, Replaced, Server, ServerState, Shadowed};
 pub use identity::{Identity, identify, is_harmless_variable};
 pub use places::Places;
 pub(crate) use settings::{nested, protected};

@@ -454,6 +454,34 @@ fn settle<T>(
     Setting { value, origin }
 }
 
+/// A limit of the user, else the default, which a workspace's file may lower and not raise. `size` returns the number to
+/// compare, since a value may stand for no limit.
+fn least(
+    files: &[(PathBuf, ConfigFile)],
+    key: &str,
+    pick: impl Fn(&ConfigFile) -> Option<u64>,
+    default: u64,
+    size: fn(u64) -> u64,
+    overreach: &mut Vec<String>,
+) -> Setting<u64> {
+    let of = |file: &ConfigFile, is_shared: bool| {
+        pick(file).filter(|_| file.plans.is_shared == is_shared)
+    };
+    let own = settle(None, files, |file| of(file, false), || default);
+    let shared = settle(None, files, |file| of(file, true), || own.value);
+    if size(shared.value) > size(own.value) {
+        overreach.push(format!(
+            "{}: a higher {key} is not used: a workspace may only lower this limit, and only {} may raise it",
+            shared.origin,
+            model::own_file()
+        ));
+    }
+    match size(shared.value) < size(own.value) {
+        true => shared,
+        false => own,
+    }
+}
+
 /// The user's configuration directory of this program, whether it is there or not.
 pub(crate) fn user_directory() -> Option<PathBuf> {
     let usual = || Some(Variable::Home.directory()?.join(".config"));

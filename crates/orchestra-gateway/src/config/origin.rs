@@ -100,8 +100,19 @@ pub struct Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file.display(), self.place)
+        escaped(f, &format!("{}:{}", self.file.display(), self.place))
     }
+}
+
+/// Writes a text with control characters escaped: names and texts of files cannot begin a line of their own.
+fn escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    for c in text.chars() {
+        match c.is_control() {
+            true => write!(f, "{}", c.escape_debug())?,
+            false => f.write_char(c)?,
+        }
+    }
+    Ok(())
 }
 
 /// How bad something is.
@@ -151,13 +162,6 @@ impl fmt::Display for Diagnostic {
             line.push_str(": ");
         }
         line.push_str(&self.message);
-        // Texts of a file cannot begin a line of their own.
-        for c in line.chars() {
-            match c.is_control() {
-                true => write!(f, "{}", c.escape_debug())?,
-                false => f.write_char(c)?,
-            }
-        }
-        Ok(())
+        escaped(f, &line)
     }
 }

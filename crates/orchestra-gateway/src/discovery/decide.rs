@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Found, LookedAt, Places, Server, ServerState, Shadowed, exchanged,
+    Found, LookedAt, Places, Replaced, Server, ServerState, Shadowed, exchanged,
     identity::{Identity, identify},
     plugins,
 };
@@ -102,7 +102,11 @@ impl Places {
                     config.misread.clone_from(&misread);
                 }
                 if let Some(number) = numbers.get(&written.name) {
-                    let stronger = &found.servers[*number];
+                    let stronger = &mut found.servers[*number];
+                    if stronger.origin.trust == Trust::Ask && written.origin.trust == Trust::Trusted
+                    {
+                        stronger.replaced.push(Replaced::of(&written));
+                    }
                     found.diagnostics.extend(plugins::clash(&written, stronger));
                     found.shadowed.push(Shadowed {
                         name: written.name,
@@ -241,6 +245,7 @@ impl Places {
             files,
             covered,
             trusted_by,
+            replaced: Vec::new(),
         }
     }
 }

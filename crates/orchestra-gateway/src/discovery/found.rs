@@ -8,7 +8,8 @@ use std::{
 
 use crate::approval::{Covered, Fingerprint, Waits};
 use crate::config::{
-    Diagnostic, Origin, Place, PluginsFile, ServerConfig, ServerName, Source, Transport, nearest,
+    Diagnostic, Limits, Origin, Place, PluginsFile, Sandbox, ServerConfig, ServerName, Source,
+    ToolFilter, Transport, Written, nearest,
 };
 
 /// Everything that was found.
@@ -59,6 +60,42 @@ pub struct Server {
     pub covered: Arc<Covered>,
     /// The directory of the user's `trusted_directories` because of which it needs no approval.
     pub trusted_by: Option<Arc<Path>>,
+    /// Servers of the user and of the system that it replaces, where it is of the workspace.
+    pub replaced: Vec<Replaced>,
+}
+
+/// A server that a server of the workspace with the same name replaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// File that defines it.
+    pub file: Arc<Path>,
+    /// Its restrictions, which do not apply to the other server: `2 rules`, `limits`.
+    pub restrictions: Vec<String>,
+}
+
+impl Replaced {
+    pub(super) fn of(written: &Written) -> Self {
+        let mut restrictions = Vec::new();
+        if let Ok(config) = &written.config {
+            match config.rules.len() {
+                0 => {}
+                1 => restrictions.push("1 rule".to_owned()),
+                rules => restrictions.push(format!("{rules} rules")),
+            }
+            let others = [
+                (config.default.is_some(), "default"),
+                (config.tools != ToolFilter::default(), "selection of tools"),
+                (config.limits != Limits::default(), "limits"),
+                (config.sandbox != Sandbox::None, "sandbox"),
+            ];
+            let set = others.into_iter().filter(|(is_set, _)| *is_set);
+            restrictions.extend(set.map(|(_, name)| name.to_owned()));
+        }
+        Self {
+            file: Arc::clone(&written.origin.file),
+            restrictions,
+        }
+    }
 }
 
 /// What becomes of a server.
@@ -143,6 +180,7 @@ impl Server {
         let settled = |server: &Self| {
             let mut server = server.clone();
             server.origin = other.origin.clone();
+            server.replaced.clone_from(&other.replaced);
             if let ServerState::Usable(config)
             | ServerState::Disabled { config, .. }
             | ServerState::NeedsApproval { config, .. } = &mut server.state

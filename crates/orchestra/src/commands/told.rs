@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use anyhow::Context as _;
@@ -266,7 +266,7 @@ impl<'a> Saver<'a> {
     fn save(&mut self, media: &Media<'_>) -> Result<PathBuf, Failure> {
         let bytes = STANDARD.decode(media.base64);
         let bytes = bytes.with_context(|| format!("the {} is not in base64", media.mime))?;
-        let directory = Directory::make(self.directory)?;
+        let directory = opened(self.directory)?;
         loop {
             self.number += 1;
             let name = format!("{}-{}.{}", self.stem, self.number, media.ending());
@@ -281,6 +281,25 @@ impl<'a> Saver<'a> {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+/// Opens the directory for saved files, and creates it. Below the current directory, no component of the path may be a
+/// symbolic link, which a repository can contain; elsewhere, the last component may be none.
+fn opened(path: &Path) -> Result<Directory, Failure> {
+    let current = std::env::current_dir()?;
+    let below = path.strip_prefix(&current).unwrap_or(path);
+    let mut parts = below.components();
+    if parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+        let names = below.components();
+        let names: PathBuf = names.filter(|part| *part != Component::CurDir).collect();
+        return Ok(Directory::open(&current)?.make_below(&names, Access::Shared)?);
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(above), Some(name)) => {
+            Ok(Directory::make(above)?.make_below(Path::new(name), Access::Shared)?)
+        }
+        _ => Ok(Directory::make(path)?),
     }
 }
 

@@ -1,8 +1,7 @@
 //! `[chat]`: which model `orchestra chat` talks to, how it is asked, and what a turn may use up.
 //!
-//! A workspace's file may be another person's. It may name a model, a server of this machine, and less than the
-//! usual rounds and room; what is said goes to other machines, a key to anybody, and a turn goes on for longer, only
-//! where the user says so.
+//! Other people may have written the file of a workspace. It may name a model and a server of this machine, and lower
+//! the limits of rounds and context. Other servers, keys and budgets count only in the user's own file.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +12,7 @@ use serde_json::{Map, json};
 use super::{
     Entry, FILE, Origin, Setting,
     file::{ConfigFile, ParseError, within, wrong},
-    flag,
+    flag, least,
     model::{is_variable, own_file},
     settle,
 };
@@ -276,16 +275,6 @@ impl ChatFile {
         };
         leave(self.key_env.take().is_some(), "key_env");
         leave(self.tokens.take().is_some(), "max_tokens");
-        // It may want less of both than usual, not more.
-        let is_more = |found: Option<u64>, usual: u64| found.is_some_and(|found| found > usual);
-        if is_more(self.turns, USUAL_TURNS) {
-            self.turns = None;
-            leave(true, "max_turns above the default");
-        }
-        if is_more(self.context, USUAL_CONTEXT as u64) {
-            self.context = None;
-            leave(true, "context above the default");
-        }
         leave(self.seconds.take().is_some(), "max_seconds");
         leave(self.cost.take().is_some(), "max_cost");
         let prices = [self.price_input.take(), self.price_output.take()];
@@ -336,8 +325,14 @@ impl ChatSettings {
             BackendKind::default,
         );
         let kind = backend.value;
+        // The variables name servers for the kind that the user chose: a workspace does not choose between them.
+        let mut own = files.iter().filter(|(path, _)| *path != near);
+        let own = own.find_map(|(_, file)| file.chat.backend);
+        let is_own =
+            backend.origin != Origin::File(near.clone()) || kind == own.unwrap_or_default();
         let host = match (flags.host, kind) {
             (Some(host), _) => Some((host, Origin::Flag)),
+            (None, _) if !is_own => None,
             (None, BackendKind::Ollama) => given(Variable::OllamaHost)?,
             (None, BackendKind::Openai) => given(Variable::OpenAiUrl)?,
             (None, BackendKind::Scripted) => None,
@@ -351,9 +346,22 @@ impl ChatSettings {
             let text = text.map(|(text, origin)| (Some(text), origin));
             settle(text, files, pick, || None)
         };
-        let number = |pick: fn(&ChatFile) -> Option<u64>, usual: u64| {
-            settle(None, files, |file| pick(&file.chat), || usual)
-        };
+        let number =
+            |pick: fn(&ChatFile) -> Option<u64>| settle(None, files, |file| pick(&file.chat), || 0);
+        let all = files.iter().flat_map(|(_, file)| &file.chat.overreach);
+        let mut overreach: Vec<String> = all.cloned().collect();
+        let mut bounded =
+            |key: &str, pick: fn(&ChatFile) -> Option<u64>, usual: u64, size: fn(u64) -> u64| {
+                let pick = |file: &ConfigFile| pick(&file.chat);
+                least(files, key, pick, usual, size, &mut overreach)
+            };
+        let turns = bounded(
+            "chat.max_turns",
+            |file| file.turns,
+            USUAL_TURNS,
+            |turns| turns,
+        );
+        let context = bounded("chat.context", |file| file.context, 0, usual_at_zero);
         let amount = |pick: fn(&ChatFile) -> Option<f64>| {
             settle(None, files, |file| pick(&file.chat), || 0.0)
         };
@@ -377,13 +385,13 @@ impl ChatSettings {
                 |file| file.chat.system.clone().map(Some),
                 || None,
             ),
-            turns: number(|file| file.turns, 10),
-            tokens: number(|file| file.tokens, 0),
-            seconds: number(|file| file.seconds, 0),
+            turns,
+            tokens: number(|file| file.tokens),
+            seconds: number(|file| file.seconds),
             cost: amount(|file| file.cost),
             price_input: amount(|file| file.price_input),
             price_output: amount(|file| file.price_output),
-            context: number(|file| file.context, 0),
+            context,
             temperature: settle(None, files, |file| file.chat.temperature.map(Some), || None),
             seed: settle(None, files, |file| file.chat.seed.map(Some), || None),
             sandbox: settle(
@@ -398,10 +406,7 @@ impl ChatSettings {
                 |file| file.chat.limits.clone(),
                 toml::Table::new,
             ),
-            overreach: files
-                .iter()
-                .flat_map(|(_, file)| file.chat.overreach.clone())
-                .collect(),
+            overreach,
         })
     }
 
@@ -473,7 +478,7 @@ impl ChatSettings {
             number(
                 "chat.max_turns",
                 &self.turns,
-                "maximum number of times that tools are called in a turn, 1 to 1000; then the model must answer",
+                "maximum number of times that tools are called in a turn, 1 to 1000; then the model must answer. A workspace's file may lower it",
             ),
             number(
                 "chat.max_tokens",
@@ -503,7 +508,7 @@ impl ChatSettings {
             number(
                 "chat.context",
                 &self.context,
-                "maximum context size in tokens, 2048 to 10000000, 0 for the limit of the model",
+                "maximum context size in tokens, 2048 to 10000000, 0 for the limit of the model, at most 32768. A workspace's file may lower it",
             ),
         ];
         let sandbox = if self.sandbox.value { WORKSPACE } else { NONE };
@@ -537,6 +542,14 @@ impl ChatSettings {
             });
         }
         entries
+    }
+}
+
+/// Returns a context size as a number to compare: 0 is at most the usual size.
+const fn usual_at_zero(context: u64) -> u64 {
+    match context {
+        0 => USUAL_CONTEXT as u64,
+        context => context,
     }
 }
 

@@ -29,7 +29,9 @@ use orchestra_runner::{
     supervise::{JobLimits, LogBounds},
 };
 
-use super::{Config, Entry, Origin, Setting, file::ConfigFile, model::own_file, safety_of, settle};
+use super::{
+    Config, Entry, Origin, Setting, file::ConfigFile, least, model::own_file, safety_of, settle,
+};
 use crate::{env::Variable, exit::Failure, servers};
 use bounds::BoundsConfig;
 use context::ContextConfig;
@@ -157,7 +159,8 @@ impl PlansConfig {
             .map(|(name, why)| (name.clone(), why.clone()))
             .collect();
         let mut bounded = |key: &str, pick: fn(&PlansFile) -> Option<u64>, default: u64| {
-            least(files, key, pick, default, &mut overreach)
+            let pick = |file: &ConfigFile| pick(&file.plans);
+            least(files, key, pick, default, |limit| limit, &mut overreach)
         };
         let heal_attempts = bounded(
             "plans.heal_attempts",
@@ -206,7 +209,7 @@ impl PlansConfig {
                 healer: healers,
                 unusable,
             },
-            bounds: BoundsConfig::settle(files),
+            bounds: BoundsConfig::settle(files, &mut overreach),
             context: ContextConfig::settle(files),
             profiles,
             shared_profiles,
@@ -448,32 +451,6 @@ fn plain(profiles: &BTreeMap<ProfileName, Configured>) -> BTreeMap<ProfileName, 
     named
         .map(|(name, (profile, _))| (name.clone(), profile.clone()))
         .collect()
-}
-
-/// A limit of the user's, which a file of the workspace may lower and not raise.
-fn least(
-    files: &[(PathBuf, ConfigFile)],
-    key: &str,
-    pick: fn(&PlansFile) -> Option<u64>,
-    default: u64,
-    overreach: &mut Vec<String>,
-) -> Setting<u64> {
-    let of = |is_shared: bool| {
-        move |file: &ConfigFile| pick(&file.plans).filter(|_| file.plans.is_shared == is_shared)
-    };
-    let own = settle(None, files, of(false), || default);
-    let shared = settle(None, files, of(true), || own.value);
-    if shared.value > own.value {
-        overreach.push(format!(
-            "{}: a higher {key} is not used: a workspace may lower what healing may cost, and only {} may raise it",
-            shared.origin,
-            own_file()
-        ));
-    }
-    match shared.value < own.value {
-        true => shared,
-        false => own,
-    }
 }
 
 /// Millionths as a number of TOML.

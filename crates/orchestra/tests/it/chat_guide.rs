@@ -267,3 +267,96 @@ fn the_settings_of_a_file_are_used() {
         "{said:?}"
     );
 }
+
+/// The value and the origin of a setting.
+fn setting(workspace: &Workspace, key: &str) -> (String, String) {
+    let said = workspace.run(["config", "show", "--json"]);
+    let entries: Vec<Value> = serde_json::from_str(&said.out).unwrap();
+    let entry = entries.iter().find(|entry| entry["key"] == key).unwrap();
+    let text = |value: &Value| value.to_string().replace(['"', '\\'], "");
+    (text(&entry["value"]), text(&entry["origin"]))
+}
+
+/// Writes the user's own configuration.
+fn of_user(workspace: &Workspace, text: &str) {
+    let directory = workspace.home().join(".config/orchestra");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("orchestra.toml"), text).unwrap();
+}
+
+#[test]
+fn limits_of_the_user_are_lowered_and_not_raised_by_a_workspace() {
+    let workspace = Workspace::board();
+    let limits = || ["chat.max_turns", "chat.context"].map(|key| setting(&workspace, key).0);
+    of_user(&workspace, "[chat]\nmax_turns = 3\ncontext = 4096\n");
+    for text in [
+        "max_turns = 10\ncontext = 0\n",
+        "max_turns = 4\ncontext = 5000\n",
+    ] {
+        workspace.write("orchestra.toml", &format!("[chat]\n{text}"));
+        assert_eq!(limits(), ["3", "4096"], "{text}");
+        let shown = workspace.run(["config", "show"]);
+        for key in ["chat.max_turns", "chat.context"] {
+            let expected = format!("higher {key} is not used");
+            assert!(shown.err.contains(&expected), "{shown:?}");
+        }
+    }
+    workspace.write("orchestra.toml", "[chat]\nmax_turns = 2\ncontext = 2048\n");
+    assert_eq!(limits(), ["2", "2048"]);
+    of_user(&workspace, "[chat]\n");
+    workspace.write(
+        "orchestra.toml",
+        "[chat]\nmax_turns = 11\ncontext = 32769\n",
+    );
+    assert_eq!(limits(), ["10", "0"]);
+}
+
+#[test]
+fn empty_values_of_a_workspace_replace_no_settings_of_the_user() {
+    let workspace = Workspace::board();
+    of_user(
+        &workspace,
+        "[chat]\nbackend = \"openai\"\nhost = \"https://own.example/v1\"\nmodel = \"own\"\nkey_env = \"OWN_KEY\"\n\
+         system = \"Own.\"\n[memory]\nmodel = \"openai:own\"\nmodel_url = \"https://own.example/v1\"\n\
+         [plans]\nagent = \"own\"\nhealer = \"own\"\n[sync]\nremote = \"own\"\n",
+    );
+    let keys = [
+        "chat.backend",
+        "chat.host",
+        "chat.model",
+        "chat.key_env",
+        "chat.system",
+        "memory.model",
+        "memory.model_url",
+        "plans.agent",
+        "plans.healer",
+        "sync.remote",
+    ];
+    let before = keys.map(|key| setting(&workspace, key));
+    assert_eq!(before[1].0, "https://own.example/v1");
+    workspace.write(
+        "orchestra.toml",
+        "[chat]\nbackend = \"\"\nhost = \"\"\nmodel = \"\"\nkey_env = \"\"\nsystem = \"\"\n\
+         [memory]\nmodel = \"\"\nmodel_url = \"\"\n[plans]\nagent = \"\"\nhealer = \"\"\n[sync]\nremote = \"\"\n",
+    );
+    assert_eq!(keys.map(|key| setting(&workspace, key)), before);
+}
+
+#[test]
+fn workspace_does_not_choose_the_server_of_a_variable() {
+    let workspace = Workspace::board();
+    workspace.write(
+        "orchestra.toml",
+        "[chat]\nbackend = \"openai\"\nhost = \"http://127.0.0.1:9/v1\"\n",
+    );
+    let shown = || {
+        let mut command = workspace.command(["config", "show"]);
+        command.env("OPENAI_BASE_URL", "https://far.example/v1");
+        said(command, "").out
+    };
+    let out = shown();
+    assert!(out.contains("host = \"http://127.0.0.1:9/v1\""), "{out}");
+    of_user(&workspace, "[chat]\nbackend = \"openai\"\n");
+    let out = shown();
+    assert!(out.contains("host = \"https://far.example/v1\""), "{out}");
+}

@@ -389,19 +389,19 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # healer = ""
 
-    # maximum memory of a run of a job with all its processes, in bytes; 0 sets no limit
+    # maximum memory of a run of a job with all its processes, in bytes; 0 sets no limit. A workspace's file may lower it
     # from: default
     # memory_bytes = MEMORY
 
-    # maximum number of its processes, 0 to 1000000; 0 sets no limit
+    # maximum number of its processes, 0 to 1000000; 0 sets no limit. A workspace's file may lower it
     # from: default
     # pids_limit = PIDS
 
-    # maximum CPU time of each of its processes, 0 to 100000000 seconds; 0 sets no limit
+    # maximum CPU time of each of its processes, 0 to 100000000 seconds; 0 sets no limit. A workspace's file may lower it
     # from: default
     # cpu_seconds = 0
 
-    # maximum size of its output, in bytes; 0 sets no limit
+    # maximum size of its output, in bytes; 0 sets no limit. A workspace's file may lower it
     # from: default
     # output_bytes = 1073741824
 
@@ -451,7 +451,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # system = ""
 
-    # maximum number of times that tools are called in a turn, 1 to 1000; then the model must answer
+    # maximum number of times that tools are called in a turn, 1 to 1000; then the model must answer. A workspace's file may lower it
     # from: default
     # max_turns = 10
 
@@ -475,7 +475,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # price_output = 0.0
 
-    # maximum context size in tokens, 2048 to 10000000, 0 for the limit of the model
+    # maximum context size in tokens, 2048 to 10000000, 0 for the limit of the model, at most 32768. A workspace's file may lower it
     # from: default
     # context = 0
 

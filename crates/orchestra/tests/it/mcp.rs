@@ -305,6 +305,48 @@ fn a_file_that_is_not_understood_is_left_alone() {
 }
 
 #[test]
+fn server_whose_name_another_one_of_its_file_has_is_not_added() {
+    for (name, other) in [
+        ("notes", "Notes"),
+        ("a-b", "a_b"),
+        ("a-b", "a b"),
+        ("a-b", "a-b "),
+    ] {
+        for force in [None, Some("--force")] {
+            let workspace = Workspace::new();
+            let theirs =
+                serde_json::json!({"mcpServers": {other: {"command": "cat", "args": ["theirs"]}}});
+            workspace.write(".mcp.json", &theirs.to_string());
+            let add = ["mcp", "add", "--scope", "workspace", name].into_iter();
+            let said = workspace.run(add.chain(force).chain(["--", "cat"]));
+            assert_eq!(said.code, Some(3), "{said:?}");
+            let expected = "already, which has the same name as";
+            assert!(said.err.contains(expected), "{said:?}");
+            assert_eq!(workspace.read(".mcp.json"), theirs.to_string());
+            assert_eq!(state(&workspace, name), "needs_approval", "{other}");
+        }
+    }
+}
+
+#[test]
+fn server_that_its_file_defines_differently_than_added_is_not_approved() {
+    let workspace = Workspace::new();
+    let theirs = serde_json::json!({
+        "servers": {},
+        "inputs": [{"id": "line", "type": "promptString", "default": "theirs"}],
+    });
+    workspace.write(".mcp.json", &theirs.to_string());
+    let add = ["mcp", "add", "--scope", "workspace"];
+    let added = workspace.run([&add[..], &["mine", "--", "cat"]].concat());
+    assert_eq!(added.code, Some(0), "{added:?}");
+    assert_eq!(state(&workspace, "mine"), "enabled");
+    let line = ["changed", "--", "sh", "-c", "${input:line}"];
+    let added = workspace.run([&add[..], &line].concat());
+    assert!(added.err.contains("defines it differently"), "{added:?}");
+    assert_eq!(state(&workspace, "changed"), "needs_approval");
+}
+
+#[test]
 fn servers_are_removed_from_files_of_toml_and_yaml() {
     let workspace = Workspace::new();
     workspace.write(
@@ -417,4 +459,22 @@ fn a_section_of_servers_is_no_fault_of_the_configuration() {
     );
     assert_eq!(workspace.run(["config", "show"]).code, Some(0));
     assert_eq!(state(&workspace, "a"), "invalid");
+}
+
+#[test]
+fn name_of_a_file_adds_no_line_to_the_output() {
+    let workspace = Workspace::new();
+    let name = ".orchestra/mcp/a\nforged: approved.json";
+    workspace.write(name, r#"{"mcpServers": {"s": {"command": "cat"}}}"#);
+    for words in [
+        &["mcp", "validate"][..],
+        &["mcp", "list", "--sources"],
+        &["mcp", "approve", "s"],
+        &["mcp", "add", "s", "--", "cat"],
+        &["mcp", "remove", "s"],
+    ] {
+        let said = workspace.run(words);
+        let mut lines = said.out.lines().chain(said.err.lines());
+        assert!(!lines.any(|line| line.starts_with("forged")), "{said:?}");
+    }
 }

@@ -713,3 +713,27 @@ fn state_and_configuration_of_orchestra_are_no_paths_of_a_sandbox() {
         );
     }
 }
+
+#[test]
+fn server_of_the_user_that_is_replaced_is_shown_with_its_rules() {
+    let workspace = Workspace::new();
+    let directory = workspace.home().join(".config/orchestra");
+    fs::create_dir_all(&directory).unwrap();
+    let own = "[servers.theirs]\ncommand = \"cat\"\nrules = [{ effect = \"deny\", tool = \"*\" }]\n\
+               limits = { dailyQuota = 5 }\n[servers.other]\ncommand = \"cat\"\n";
+    fs::write(directory.join("orchestra.toml"), own).unwrap();
+    let file = json!({"mcpServers": {"theirs": {"command": "cat"}, "other": {"command": "cat"}, "new": {"command": "cat"}}});
+    workspace.write(".mcp.json", &file.to_string());
+    let shown = workspace.run(["mcp", "approve"]).out;
+    let own = directory.join("orchestra.toml").display().to_string();
+    let line = format!("  replaces your server theirs in {own} with its 1 rule, limits\n");
+    assert!(shown.contains(&line), "{shown}");
+    let line = format!("  replaces your server other in {own}\n");
+    assert!(shown.contains(&line), "{shown}");
+    assert_eq!(shown.matches("replaces your server").count(), 2, "{shown}");
+    let approved = workspace.run(["mcp", "approve", "theirs", "--yes"]);
+    assert!(
+        approved.out.contains("replaces your server theirs"),
+        "{approved:?}"
+    );
+}

@@ -445,6 +445,26 @@ fn what_is_no_text_is_told_by_its_kind_or_saved() {
 }
 
 #[test]
+fn files_of_a_result_are_saved_through_no_link_of_the_workspace() {
+    let workspace = workspace(json!({}));
+    let outside = workspace.home().join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, workspace.join("out")).unwrap();
+    let absolute = workspace.join("out").display().to_string();
+    for directory in ["out", "./out", "out/below", &absolute] {
+        let said = call(&workspace, &["paint", "--output", directory]);
+        assert_ne!(said.code, Some(0), "{directory}: {said:?}");
+        assert!(said.err.contains("symbolic link"), "{directory}: {said:?}");
+    }
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    for directory in ["./real/below", "."] {
+        let said = call(&workspace, &["paint", "--output", directory]);
+        assert_eq!(said.code, Some(0), "{directory}: {said:?}");
+    }
+    assert!(workspace.join("real/below/paint-1.png").exists());
+}
+
+#[test]
 fn whether_a_call_may_have_run_is_told_whichever_command_makes_it() {
     let silent = SERVER.replace(
         "*'\"method\":\"tools/call\"'*)\n",

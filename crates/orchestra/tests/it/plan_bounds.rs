@@ -1,6 +1,6 @@
 //! What jobs may take and reach, as `[plans]` says, through the program.
 
-use std::net::TcpListener;
+use std::{fs, net::TcpListener};
 
 use serde_json::Value;
 
@@ -64,27 +64,64 @@ fn who_takes_too_much_is_ended_and_the_limit_is_named_while_others_go_on() {
     assert_eq!(modest["status"], "succeeded", "{modest}");
 }
 
+/// The values of limits of a run, as `config show` has them.
+fn limits(workspace: &Workspace) -> [String; 4] {
+    let said = workspace.run(["config", "show", "--json"]);
+    let entries: Vec<Value> = serde_json::from_str(&said.out).unwrap();
+    ["memory_bytes", "pids_limit", "cpu_seconds", "output_bytes"].map(|key| {
+        let key = format!("plans.{key}");
+        let entry = entries.iter().find(|entry| entry["key"] == key.as_str());
+        entry.unwrap()["value"].to_string().replace('"', "")
+    })
+}
+
+/// Writes the user's own configuration.
+fn of_user(workspace: &Workspace, text: &str) {
+    let directory = workspace.home().join(".config/orchestra");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("orchestra.toml"), text).unwrap();
+}
+
+const NO_LIMITS: &str =
+    "[plans]\nmemory_bytes = 0\npids_limit = 0\ncpu_seconds = 0\noutput_bytes = 0\n";
+
 #[test]
 fn memory_and_processes_are_limited_unless_that_is_switched_off() {
     let workspace = Workspace::git();
-    let keys = || {
-        let said = workspace.run(["config", "show", "--json"]);
-        let entries: Vec<Value> = serde_json::from_str(&said.out).unwrap();
-        ["plans.memory_bytes", "plans.pids_limit"].map(|key| {
-            let entry = entries.iter().find(|entry| entry["key"] == key);
-            entry.unwrap()["value"].to_string().replace('"', "")
-        })
-    };
-    let [memory, pids] = keys();
+    let [memory, pids, ..] = limits(&workspace);
     if cfg!(target_os = "linux") {
         assert!(memory.parse::<u64>().unwrap() > 50_000_000, "{memory}");
         assert_eq!(pids, "1024");
     }
-    workspace.write(
-        "orchestra.toml",
-        "[plans]\nmemory_bytes = 0\npids_limit = 0\n",
+    of_user(&workspace, NO_LIMITS);
+    assert_eq!(limits(&workspace), ["0", "0", "0", "0"]);
+}
+
+#[test]
+fn limits_of_the_user_are_lowered_and_not_raised_by_a_workspace() {
+    let workspace = Workspace::git();
+    let usual = limits(&workspace);
+    workspace.write("orchestra.toml", NO_LIMITS);
+    assert_eq!(limits(&workspace), usual);
+    let all = |number: u64| {
+        format!(
+            "[plans]\nmemory_bytes = {number}\npids_limit = {number}\ncpu_seconds = {number}\noutput_bytes = {number}\n"
+        )
+    };
+    of_user(&workspace, &all(20));
+    for text in [NO_LIMITS, &all(21)] {
+        workspace.write("orchestra.toml", text);
+        assert_eq!(limits(&workspace), ["20"; 4], "{text}");
+    }
+    let shown = workspace.run(["config", "show"]);
+    assert!(
+        shown.err.contains("higher plans.pids_limit is not used"),
+        "{shown:?}"
     );
-    assert_eq!(keys(), ["0", "0"]);
+    workspace.write("orchestra.toml", &all(19));
+    assert_eq!(limits(&workspace), ["19"; 4]);
+    of_user(&workspace, NO_LIMITS);
+    assert_eq!(limits(&workspace), ["19"; 4]);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{File, FileKind, ServerName, Source},
+    approval::Fingerprint,
+    config::{ServerConfig, ServerName},
     discovery::ServerState,
 };
 use serde_json::{Map, Value, json};
@@ -17,6 +18,7 @@ use super::{
 use crate::{
     cli::examples,
     exit::{Exit, Failure},
+    init::jsonc::Refusal,
     output,
 };
 
@@ -75,8 +77,17 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
     let (scope, force, json) = (arguments.scope, arguments.force, arguments.json);
     let target = Target::of(scope, here)?;
     let value = arguments.into_value()?;
-    check(&name, &value, &target)?;
+    let config = check(scope, &name, &value, &target)?;
     let added = target.change(|servers| {
+        // Names are compared as the file is read: `Notes` and `no_tes` are names of servers `notes` and `no-tes`.
+        let is_namesake =
+            |other: &String| *other != name.as_str() && ServerName::of_text(other) == name;
+        if let Some(other) = servers.names().into_iter().find(is_namesake) {
+            return Err(Refusal(format!(
+                "it has a server `{}` already, which has the same name as `{name}`; remove or rename it",
+                output::in_a_line(&other)
+            )));
+        }
         if servers.value(name.as_str())?.is_some() && !force {
             return Ok(false);
         }
@@ -93,19 +104,27 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
     let again = here.again()?;
     let done = Done::new(&name, "added").at(path.clone());
     done.among(&again.found, &path).print(json)?;
-    settle(&again, &name, &path)
+    settle(&again, &config, &path)
 }
 
-/// Whoever adds a server to the workspace approves it with that. Says what else keeps it from being
-/// used.
-fn settle(here: &Here, name: &ServerName, file: &Path) -> Result<Exit, Failure> {
+/// Approves a server that the user added to the workspace, if its file defines it as it was added. Reports what else
+/// prevents its use.
+fn settle(here: &Here, added: &ServerConfig, file: &Path) -> Result<Exit, Failure> {
+    let name = &added.name;
     let server = here.server(name.as_str())?;
     if *server.origin.file != *file {
         return Ok(Exit::Ok);
     }
     if let ServerState::NeedsApproval { fingerprint, .. } = &server.state {
-        let workspace = &here.places.workspace;
-        here.decide(|decisions| decisions.approve(workspace, &server.name, fingerprint))?;
+        if Fingerprint::of(added, &server.covered) == *fingerprint {
+            let workspace = &here.places.workspace;
+            here.decide(|decisions| decisions.approve(workspace, name, fingerprint))?;
+        } else {
+            output::complain(&format!(
+                "its file defines it differently from what was added; `orchestra mcp approve {name}` shows and \
+                 approves it"
+            ));
+        }
     }
     if let ServerState::Invalid { reason } = &server.state {
         output::complain(&format!("it cannot be used yet: {reason}"));
@@ -114,25 +133,18 @@ fn settle(here: &Here, name: &ServerName, file: &Path) -> Result<Exit, Failure> 
 }
 
 /// Reads the server as its file would be read, before anything is written.
-fn check(name: &ServerName, value: &Value, target: &Target) -> Result<(), Failure> {
-    let path = target.path();
-    let file = File {
-        path: path.as_path().into(),
-        source: Source::User,
-        trust: Source::User.trust(),
-        directory: path.parent().unwrap_or(&path).to_owned(),
-        kind: FileKind::Servers,
-        owners: None,
-    };
-    let contents = file.understand(&json!({"mcpServers": {name.as_str(): value}}).to_string());
-    let wrong = contents.servers.into_iter().next().map(|one| one.config);
-    match wrong {
-        Some(Ok(_)) => Ok(()),
-        Some(Err(reason)) if value["url"].is_string() && reason.contains("`allowInsecure`") => {
+fn check(
+    scope: Scope,
+    name: &ServerName,
+    value: &Value,
+    target: &Target,
+) -> Result<Box<ServerConfig>, Failure> {
+    match target.understand(scope, name, value) {
+        Ok(config) => Ok(config),
+        Err(reason) if value["url"].is_string() && reason.contains("`allowInsecure`") => {
             Err(Failure::usage_text(format!("{reason} (--allow-insecure)")))
         }
-        Some(Err(reason)) => Err(Failure::usage_text(reason)),
-        None => Err(Failure::usage_text("not a server definition")),
+        Err(reason) => Err(Failure::usage_text(reason)),
     }
 }
 

@@ -91,9 +91,10 @@ impl Done {
     fn words(&self) -> String {
         let Self { name, result, .. } = self;
         let file = self.file.as_ref();
+        let file = file.map(|file| output::in_a_line(&file.display().to_string()));
         let file = file.map(|file| match result.as_str() {
-            "removed" => format!(" from {}", file.display()),
-            _ => format!(" to {}", file.display()),
+            "removed" => format!(" from {file}"),
+            _ => format!(" to {file}"),
         });
         let note = self.note.as_ref().map(|note| format!("; {note}"));
         let (file, note) = (file.unwrap_or_default(), note.unwrap_or_default());

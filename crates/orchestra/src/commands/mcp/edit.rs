@@ -7,7 +7,11 @@ use std::{
 
 use anyhow::Context as _;
 use orchestra_fs::Access;
-use orchestra_gateway::{config::File, discovery::Server};
+use orchestra_gateway::{
+    config::{File, FileKind, ServerConfig, ServerName, Source},
+    discovery::Server,
+};
+use serde_json::{Value, json};
 
 use super::Here;
 use crate::{
@@ -82,6 +86,37 @@ impl Target {
     /// Where it is.
     pub(super) fn path(&self) -> PathBuf {
         self.root.path().join(&self.relative)
+    }
+
+    /// Reads a definition as a server of the file, alone.
+    ///
+    /// # Errors
+    /// The reason for which no such server can be used.
+    pub(super) fn understand(
+        &self,
+        scope: Scope,
+        name: &ServerName,
+        value: &Value,
+    ) -> Result<Box<ServerConfig>, String> {
+        let path = self.path();
+        let source = match scope {
+            Scope::Workspace => Source::Workspace,
+            Scope::User => Source::User,
+        };
+        let file = File {
+            path: path.as_path().into(),
+            source,
+            trust: source.trust(),
+            directory: path.parent().unwrap_or(&path).to_owned(),
+            kind: FileKind::Servers,
+            owners: None,
+        };
+        let contents = file.understand(&json!({"mcpServers": {name.as_str(): value}}).to_string());
+        let server = contents.servers.into_iter().next();
+        server.map_or_else(
+            || Err("not a server definition".to_owned()),
+            |written| written.config,
+        )
     }
 
     /// Takes a server out of a file of TOML or YAML; every other line stays as it is.

@@ -298,10 +298,11 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Puts servers into a file. Whoever does so for the workspace approves them with that.
+/// Writes servers into a file. In the file of the workspace, each is approved if the file defines it as it was written.
 fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
     let configs = || chosen.iter().filter_map(|one| one.config.as_ref().ok());
-    Target::of(scope, here)?.change(|servers| {
+    let target = Target::of(scope, here)?;
+    target.change(|servers| {
         for config in configs() {
             servers.set(config.name.as_str(), &config.to_json(Values::Kept))?;
         }
@@ -309,13 +310,18 @@ fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
     })?;
     if scope == Scope::Workspace {
         let again = here.again()?;
-        let added = configs().filter_map(|config| again.found.server(config.name.as_str()));
-        let added = added.filter_map(|server| Some((server, server.config()?)));
+        let added = configs().filter_map(|config| {
+            let found = again.found.server(config.name.as_str())?.config()?;
+            let value = config.to_json(Values::Kept);
+            let written = target.understand(scope, &config.name, &value).ok()?;
+            let is_same = Fingerprint::of_definition(&written) == Fingerprint::of_definition(found);
+            is_same.then_some(found)
+        });
         let scope = crate::servers::scope(&again.places.workspace);
-        let added = added.map(|(server, config)| {
+        let added = added.map(|config| {
             // Discovery does not search the files of disabled servers.
             let covered = Covered::of(config, &scope);
-            (&server.name, Fingerprint::of(config, &covered))
+            (&config.name, Fingerprint::of(config, &covered))
         });
         let added: Vec<_> = added.collect();
         again.decide(|decisions| {

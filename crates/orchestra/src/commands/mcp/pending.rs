@@ -85,6 +85,7 @@ impl<'s> Pending<'s> {
         match self {
             Self::Start(start) => {
                 let mut lines = Vec::from_iter(shown::reason(start.why));
+                lines.extend(shown::replaced(start.server));
                 lines.extend(shown(start.config, &start.server.covered));
                 lines
             }

@@ -9,6 +9,7 @@ use orchestra_gateway::{
         ProcessLimits, Sandbox, SecretSource, ServerConfig, StdioConfig, Template, ToolFilter,
         Transport, loads_code,
     },
+    discovery::Server,
     expand::{self, Reference},
 };
 use orchestra_secret::{Masker, is_secret_name};
@@ -208,6 +209,21 @@ pub(super) fn reason(why: &Waits) -> Option<String> {
             "it needs a new approval: it was approved for another directory at this path".to_owned(),
         ),
     }
+}
+
+/// The servers of the user and of the system that a server of the workspace replaces.
+pub(super) fn replaced(server: &Server) -> impl Iterator<Item = String> {
+    server.replaced.iter().map(|replaced| {
+        let (name, file) = (server.display_name(), replaced.file.display());
+        match replaced.restrictions.join(", ") {
+            restrictions if restrictions.is_empty() => {
+                format!("replaces your server {name} in {file}")
+            }
+            restrictions => {
+                format!("replaces your server {name} in {file} with its {restrictions}")
+            }
+        }
+    })
 }
 
 /// The files of the workspace that the approval covers.

@@ -160,7 +160,8 @@ fn text(rows: &[Row<'_>], checked: &[Checked]) -> String {
     let mut text = String::new();
     for (row, checked) in rows.iter().zip(checked) {
         let verdict = if row.valid { "valid" } else { "invalid" };
-        let (file, servers) = (row.file.display(), row.servers);
+        let (file, servers) = (row.file.display().to_string(), row.servers);
+        let file = output::in_a_line(&file);
         let s = if servers == 1 { "" } else { "s" };
         text.push_str(&format!("{file}: {verdict}, {servers} server{s}\n"));
         for diagnostic in &checked.diagnostics {

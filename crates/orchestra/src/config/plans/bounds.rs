@@ -8,7 +8,7 @@ use orchestra_runner::{plans::Options, supervise::JobLimits};
 use crate::config::{
     Entry, Setting,
     file::{ConfigFile, ParseError, within, wrong},
-    settle,
+    least, settle,
 };
 
 /// How many bytes, processes and seconds may be asked for; 0 sets no limit.
@@ -74,19 +74,21 @@ pub(super) struct BoundsConfig {
 }
 
 impl BoundsConfig {
-    /// What the files say, the strongest first, else what is usual.
-    pub(super) fn settle(files: &[(PathBuf, ConfigFile)]) -> Self {
+    /// The limits of the user or the defaults, as far as the workspace's file does not lower them. Adds a line to
+    /// `overreach` for each limit that the file would raise.
+    pub(super) fn settle(files: &[(PathBuf, ConfigFile)], overreach: &mut Vec<String>) -> Self {
         let usual = JobLimits::default();
-        let number = |pick: fn(&BoundsFile) -> Option<u64>, default: Option<u64>| {
-            let usual = || default.unwrap_or(0);
-            settle(None, files, |file| pick(&file.plans.bounds), usual)
+        let mut number = |key, pick: fn(&BoundsFile) -> Option<u64>, default: Option<u64>| {
+            let pick = |file: &ConfigFile| pick(&file.plans.bounds);
+            let default = default.unwrap_or(0);
+            least(files, key, pick, default, unlimited_at_zero, overreach)
         };
         let cpu = usual.system.cpu_time.map(|time| time.as_secs());
         Self {
-            memory: number(|file| file.memory, usual.memory_bytes),
-            pids: number(|file| file.pids, usual.system.processes),
-            cpu: number(|file| file.cpu, cpu),
-            output: number(|file| file.output, usual.output_bytes),
+            memory: number("plans.memory_bytes", |file| file.memory, usual.memory_bytes),
+            pids: number("plans.pids_limit", |file| file.pids, usual.system.processes),
+            cpu: number("plans.cpu_seconds", |file| file.cpu, cpu),
+            output: number("plans.output_bytes", |file| file.output, usual.output_bytes),
             sandbox: settle(None, files, |file| file.plans.bounds.sandbox, || false),
         }
     }
@@ -122,22 +124,22 @@ impl BoundsConfig {
             number(
                 "plans.memory_bytes",
                 &self.memory,
-                "maximum memory of a run of a job with all its processes, in bytes; 0 sets no limit",
+                "maximum memory of a run of a job with all its processes, in bytes; 0 sets no limit. A workspace's file may lower it",
             ),
             number(
                 "plans.pids_limit",
                 &self.pids,
-                "maximum number of its processes, 0 to 1000000; 0 sets no limit",
+                "maximum number of its processes, 0 to 1000000; 0 sets no limit. A workspace's file may lower it",
             ),
             number(
                 "plans.cpu_seconds",
                 &self.cpu,
-                "maximum CPU time of each of its processes, 0 to 100000000 seconds; 0 sets no limit",
+                "maximum CPU time of each of its processes, 0 to 100000000 seconds; 0 sets no limit. A workspace's file may lower it",
             ),
             number(
                 "plans.output_bytes",
                 &self.output,
-                "maximum size of its output, in bytes; 0 sets no limit",
+                "maximum size of its output, in bytes; 0 sets no limit. A workspace's file may lower it",
             ),
             Entry {
                 key: "plans.sandbox",
@@ -146,6 +148,14 @@ impl BoundsConfig {
                 origin: self.sandbox.origin.clone(),
             },
         ]
+    }
+}
+
+/// Returns a limit as a number to compare: 0 sets no limit.
+const fn unlimited_at_zero(limit: u64) -> u64 {
+    match limit {
+        0 => u64::MAX,
+        limit => limit,
     }
 }
 

@@ -64,7 +64,7 @@ pub(in crate::config) struct PlansFile {
     pub(super) context: ContextFile,
     pub(super) agents: toml::Table,
     /// Whether it is the workspace's, which other people may have written.
-    pub(super) is_shared: bool,
+    pub(in crate::config) is_shared: bool,
     /// What it may not say: why, and what to do instead.
     pub(super) overreach: Vec<String>,
     /// Agents whose profiles are wrong, each with the file and the reason.

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use orchestra_board::Slug;
+use orchestra_fs::folded;
 
 /// The ending of the files in which earlier programs kept the version of a document.
 pub(crate) const SIDE: &str = ".version";
@@ -289,14 +290,6 @@ fn of_programs(names: &[&str]) -> Option<&'static str> {
         "other programs read files and directories of such a name as instructions or settings; choose a name that does \
          not begin with a dot and is not one such as CLAUDE.md",
     )
-}
-
-/// A name as a file system that knows no case has it, without what some ignore altogether: there
-/// `.Store` is `.store`.
-fn folded(name: &str) -> String {
-    let seen = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
-    let upper = name.chars().filter(seen).flat_map(char::to_uppercase);
-    upper.flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod access;
 mod accounts;
 mod directory;
 mod error;
+mod folded;
 mod holders;
 mod linked;
 mod lock;
@@ -39,6 +40,7 @@ pub use access::Access;
 pub use accounts::{is_alone_in, is_own, user_name};
 pub use directory::Directory;
 pub use error::{Error, Reason, Result};
+pub use folded::folded;
 pub use holders::{Holder, holders};
 pub use linked::own_target;
 pub use lock::{Lock, is_locked, is_shared};
@@ -54,6 +56,6 @@ pub use table::is_plain_table;
 pub use uri::file_uri;
 pub use words::{
     CodePaths, Loads, MAX_PATH_BYTES, Parts, build_file_rules, build_files, command_words,
-    is_unclear, known_build_files, parts, shell_lines, shell_words, spellings,
+    is_build_file, is_unclear, known_build_files, parts, shell_lines, shell_words, spellings,
 };
 pub use yaml::{TooDeep, check_yaml_depth};

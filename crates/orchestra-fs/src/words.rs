@@ -6,7 +6,7 @@ mod spellings;
 
 use std::{collections::BTreeSet, iter};
 
-pub use build_files::{build_file_rules, build_files, known_build_files};
+pub use build_files::{build_file_rules, build_files, is_build_file, known_build_files};
 pub use code_paths::{CodePaths, Loads};
 pub(crate) use spellings::lexical;
 pub use spellings::spellings;

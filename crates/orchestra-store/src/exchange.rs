@@ -24,7 +24,7 @@ use crate::files::needs::Job;
 use crate::merge::{self, BoardContents, Context};
 use crate::reader::Reader;
 use crate::shared::Shared;
-use crate::{ActionError, Clock as _, Fault, ReadError, SystemClock};
+use crate::{ActionError, Clock as _, DocumentPath, Fault, ReadError, SystemClock};
 
 pub use self::describe::changes_between;
 pub(crate) use self::patch::exchange_changes;
@@ -153,7 +153,10 @@ impl BoardFiles {
             .map(|(path, content)| (path.clone(), Some(content.clone())))
             .collect();
         let gone = before.files().keys();
-        let gone = gone.filter(|path| !self.files().contains_key(*path));
+        // A document that is ignored here stays in the files of other clones.
+        let gone = gone.filter(|path| {
+            !self.files().contains_key(*path) && !DocumentPath::is_of_earlier_version(path)
+        });
         changed.extend(gone.map(|path| (path.clone(), None)));
         changed
     }

@@ -471,6 +471,21 @@ pub fn known_build_files(words: &[&str]) -> BTreeSet<&'static str> {
     names
 }
 
+/// Returns whether a program reads a file as a build file in the directory where it runs, by the path of the file and in
+/// any case.
+#[must_use]
+pub fn is_build_file(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_one = |file: &str| {
+        let before = path.strip_suffix(file.to_ascii_lowercase().as_str());
+        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    let tools = LANGUAGES.iter().chain(COMMON).chain(NAMED);
+    let mut files = tools.flat_map(|(_, files)| *files).chain(VERSIONS);
+    files.any(|file| is_one(file)) || RULES.iter().any(|(_, rule)| rule(Path::new(name)))
+}
+
 /// Names of the files that belong to a program, the first of the words of a command line: those of its language where it
 /// is known, else all, those of the build tools among the words, and those of version managers.
 #[must_use]

@@ -13,7 +13,7 @@ use super::{
 const STAGE: &str = "stage what a job has left";
 
 /// How many paths are named in a refusal.
-const NAMED: usize = 20;
+pub(super) const NAMED: usize = 20;
 
 /// What a job's work came to.
 #[derive(Debug, Clone, PartialEq, Eq)]

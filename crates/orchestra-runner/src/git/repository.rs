@@ -58,7 +58,7 @@ pub struct Head {
 }
 
 /// Directory of a board's files. Jobs use the board of the workspace, so they miss none of these.
-const BOARD: &str = ".projects";
+pub(super) const BOARD: &str = ".projects";
 
 /// How many paths of a working tree differ from the commit that it is at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -86,6 +86,9 @@ pub struct Options {
     pub sandbox: Sandbox,
     /// What serves the board to jobs in a sandbox; its arguments lack the name of the job. They reach no board unless set.
     pub board: Option<BoardServer>,
+    /// Returns whether the board of the workspace is in the git directory. Its readable files are then no part of a
+    /// commit; they are unless set.
+    pub is_board_shared: Option<fn(&Path) -> bool>,
     /// Variables that shell lines and programs outside a sandbox have, unless the plan sets them.
     pub unconfined: BTreeMap<OsString, OsString>,
     /// How much of what a run prints is kept.
@@ -188,6 +191,7 @@ impl Options {
             job: JobLimits::default(),
             sandbox: Sandbox::None,
             board: None,
+            is_board_shared: None,
             unconfined: BTreeMap::new(),
             logs: LogBounds::default(),
             kept: logs::Policy::default(),

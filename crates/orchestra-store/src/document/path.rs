@@ -4,6 +4,7 @@
 use std::fmt;
 
 use orchestra_board::Slug;
+use orchestra_fs::{folded, is_build_file};
 
 /// The ending of the files in which earlier programs kept the version of a document.
 pub(crate) const SIDE: &str = ".version";
@@ -30,21 +31,60 @@ const BOARD: [&str; 8] = [
     ".memory",
 ];
 /// Names, in lower case, of files that agents and other programs take for instructions or settings in any directory, as
-/// they do with names that begin with a dot. The author of a document may be another user of the board.
-const OF_PROGRAMS: [&str; 12] = [
+/// they do with names that begin with a dot. The author of a document may be another user of the board. Files of build
+/// tools are known besides.
+const OF_PROGRAMS: [&str; 40] = [
     "agent.md",
     "agents.md",
     "agents.override.md",
+    "angular.json",
+    "apm.yml",
+    "azure-pipelines.yml",
+    "biome.json",
     "claude.local.md",
     "claude.md",
+    "codebuddy.md",
     "copilot-instructions.md",
+    "crush.json",
+    "crush.md",
+    "devbox.json",
+    "devcontainer.json",
     "gemini.md",
+    "iflow.md",
+    "jsconfig.json",
+    "lefthook.toml",
+    "lefthook.yaml",
+    "lefthook.yml",
+    "lerna.json",
     "mcp.json",
+    "mcp_config.json",
+    "mkdocs.yml",
+    "netlify.toml",
+    "nx.json",
     "opencode.json",
     "opencode.jsonc",
     "orchestra.toml",
+    "pixi.toml",
+    "process-compose.yaml",
+    "process-compose.yml",
     "qwen.md",
+    "replit.md",
+    "skill.md",
+    "turbo.json",
+    "vercel.json",
+    "warp.md",
+    "wrangler.toml",
 ];
+/// Ends, in lower case, of names of such files.
+const ENDS_OF_PROGRAMS: [&str; 5] = [
+    ".agent.md",
+    ".chatmode.md",
+    ".config.json",
+    ".instructions.md",
+    ".prompt.md",
+];
+/// Ending of documents that are not made by hand.
+const TABLE: &str = "toon";
 /// Endings of files that count as documents when somebody makes them by hand: what editors and
 /// systems leave behind does not.
 const BY_HAND: [&str; 8] = [
@@ -131,8 +171,7 @@ impl DocumentPath {
     /// When no document can be there; the error says why.
     pub fn parse(text: &str) -> Result<Self, DocumentPathError> {
         let path = Self::parse_existing(text)?;
-        let why = of_programs(&path.0.split('/').collect::<Vec<_>>());
-        match why {
+        match of_programs(&path.0) {
             Some(why) => Err(DocumentPathError::Reserved { path: path.0, why }),
             None => Ok(path),
         }
@@ -153,6 +192,12 @@ impl DocumentPath {
             Some(why) => Err(DocumentPathError::Reserved { path, why }),
             None => Ok(Self(path)),
         }
+    }
+
+    /// Returns whether earlier versions created documents with this path, and this one creates none and gives them no
+    /// file.
+    pub(crate) fn is_of_earlier_version(text: &str) -> bool {
+        Self::parse_existing(text).is_ok_and(|path| path.0 == text && !path.may_be_created())
     }
 
     /// Returns whether a document may be created here, and have a file.
@@ -280,23 +325,31 @@ fn reserved(first: &str, second: Option<&str>, names: &[&str]) -> Option<&'stati
 }
 
 /// Returns why a path is refused that other programs would use.
-fn of_programs(names: &[&str]) -> Option<&'static str> {
-    let is_used = |name: &&str| {
-        let name = folded(name);
-        name.starts_with('.') || OF_PROGRAMS.contains(&name.as_str())
+fn of_programs(path: &str) -> Option<&'static str> {
+    let path = folded(path);
+    let is_used = |name: &str| {
+        name.starts_with('.')
+            || OF_PROGRAMS.contains(&name)
+            || ENDS_OF_PROGRAMS.iter().any(|end| name.ends_with(end))
     };
-    names.iter().any(is_used).then_some(
-        "other programs read files and directories of such a name as instructions or settings; choose a name that does \
-         not begin with a dot and is not one such as CLAUDE.md",
+    if path.split('/').any(is_used) || is_build_file(&path) {
+        return Some(
+            "other programs read files and directories of such a name as instructions or settings; choose a name that \
+             does not begin with a dot and is not one such as CLAUDE.md or package.json",
+        );
+    }
+    // Some file systems ignore these characters.
+    let is_cut = |name: &str| name.ends_with([' ', '.']);
+    if path.split('/').any(is_cut) {
+        return Some("a name in it ends in a space or a dot; remove these characters");
+    }
+    // All that git and other programs read by a fixed name without such an ending is refused with them.
+    let ending = path.rsplit('/').next().unwrap_or_default();
+    let ending = ending.rsplit_once('.').map(|(_, ending)| ending);
+    let is_document = ending.is_some_and(|ending| ending == TABLE || BY_HAND.contains(&ending));
+    (!is_document).then_some(
+        "a document has one of the endings .csv, .json, .markdown, .md, .toml, .toon, .txt, .yaml and .yml; add one",
     )
-}
-
-/// A name as a file system that knows no case has it, without what some ignore altogether: there
-/// `.Store` is `.store`.
-fn folded(name: &str) -> String {
-    let seen = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
-    let upper = name.chars().filter(seen).flat_map(char::to_uppercase);
-    upper.flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -331,6 +384,36 @@ mod tests {
             ("my-app/docs/Agents.MD", "reserved"),
             ("orchestra.toml", "reserved"),
             ("my-app/claude.md.md", "my-app/claude.md.md"),
+            ("my-app/table.TOON", "my-app/table.TOON"),
+            ("notes/HEAD", "reserved"),
+            ("notes/config", "reserved"),
+            ("notes/commondir", "reserved"),
+            ("notes/objects/a", "reserved"),
+            ("notes/refs/a", "reserved"),
+            ("notes/hooks/post-checkout", "reserved"),
+            ("Makefile", "reserved"),
+            ("p/Makefile", "reserved"),
+            ("p/a/justfile", "reserved"),
+            ("p/Dockerfile", "reserved"),
+            ("p/Vagrantfile", "reserved"),
+            ("p/Warp.md", "reserved"),
+            ("CRUSH.md", "reserved"),
+            ("p/rules.mdc", "reserved"),
+            ("p/x.Instructions.md", "reserved"),
+            ("p/prettier.config.js", "reserved"),
+            ("p/conftest.py", "reserved"),
+            ("p/sitecustomize.py", "reserved"),
+            ("p/mise.toml", "reserved"),
+            ("p/mise.local.toml", "reserved"),
+            ("p/Package.json", "reserved"),
+            ("p/Cargo.toml", "reserved"),
+            ("p/CMakeLists.txt", "reserved"),
+            ("p/docker-compose.yml", "reserved"),
+            ("p/x.code-workspace", "reserved"),
+            ("p/x.desktop", "reserved"),
+            ("p/x.lnk", "reserved"),
+            ("p/claude.md ", "reserved"),
+            ("p./x.md", "reserved"),
             ("", "Empty"),
             ("/./", "Empty"),
             ("..", "Parent"),
@@ -369,7 +452,12 @@ mod tests {
 
     #[test]
     fn existing_document_may_have_a_name_of_another_program() {
-        for text in [".envrc", "docs/.hidden/x.md", "my-app/CLAUDE.md"] {
+        for text in [
+            ".envrc",
+            "docs/.hidden/x.md",
+            "my-app/CLAUDE.md",
+            "my-app/Makefile",
+        ] {
             let path = DocumentPath::parse_existing(text).expect("a path");
             assert!(!path.may_be_created(), "{text}");
         }
@@ -416,7 +504,7 @@ mod tests {
             ("my-app/4913", false),
             ("my-app/picture.png", false),
         ] {
-            let path = DocumentPath::parse(text).expect("a path");
+            let path = DocumentPath::parse_existing(text).expect("a path");
             assert_eq!(can_be_made_by_hand(&path), expected, "{text}");
         }
     }

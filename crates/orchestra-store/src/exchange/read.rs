@@ -69,12 +69,14 @@ pub(super) fn contents(files: &BoardFiles, now: Timestamp) -> Result<BoardConten
     Ok(contents)
 }
 
-/// The place of a file that boards exchange; `None` for the rules of git.
+/// The place of a file that boards exchange; `None` for the rules of git, and for a document that is ignored.
 fn place(path: &str) -> Result<Option<Place>, ExchangeError> {
     if path == ATTRIBUTES.0 {
         return Ok(None);
     }
     match Place::parse(path) {
+        // A board can have such a document from an earlier version, and so a file of it that is never written here.
+        None if DocumentPath::is_of_earlier_version(path) => Ok(None),
         None | Some(Place::HookEvents | Place::Usage | Place::SessionIndex(_)) => {
             Err(ExchangeError::Path(path.escape_debug().to_string()))
         }

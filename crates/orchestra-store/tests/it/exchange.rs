@@ -462,10 +462,7 @@ fn hostile_files_are_refused_and_the_board_stays() {
         (".store/board.db", "x", "not the path"),
         (".usage/usage.toon", "x", "not the path"),
         (".events/hook-events.toon", "x", "not the path"),
-        (".envrc", "x", "not the path"),
-        (".vscode/tasks.json", "{}", "not the path"),
-        ("my-app/.claude/settings.json", "{}", "not the path"),
-        ("notes/CLAUDE.md", "x", "not the path"),
+        ("notes/.git/config", "x", "not the path"),
         (
             "my-app/project-status.toon",
             "garbage",
@@ -489,6 +486,35 @@ fn hostile_files_are_refused_and_the_board_stays() {
         assert_eq!(one.files(), before, "{path}");
     }
     one.workspace.run(rename("MA-4", "The board is in use"));
+}
+
+#[test]
+fn documents_that_other_programs_would_use_are_ignored_and_stay_published() {
+    let (one, _, remote) = pair();
+    let mut hostile = remote.clone();
+    let paths = [
+        ".envrc",
+        ".vscode/tasks.json",
+        "my-app/.claude/settings.json",
+        "notes/CLAUDE.md",
+        "notes/HEAD",
+        "notes/config",
+        "notes/objects/a",
+        "notes/refs/a",
+        "my-app/Makefile",
+    ];
+    for path in paths {
+        hostile = with(&hostile, path, |_| "{}".to_owned());
+    }
+    let after = one.merge(&hostile, Effect::Apply).expect("merges");
+    assert_eq!(after, remote);
+    assert!(after.since(&hostile).is_empty());
+    let projects = one.workspace.path().join(".projects");
+    for path in paths {
+        assert!(!projects.join(path).exists(), "{path}");
+    }
+    let after = one.merge(&hostile, Effect::Apply).expect("merges again");
+    assert_eq!(after, remote);
 }
 
 #[test]

@@ -18,11 +18,13 @@ use orchestra_runner::{
         Trust,
     },
 };
+use orchestra_store::Home;
 use orchestra_tools::Live;
 use tokio::time::Instant;
 
 use super::{LEAVING, Serving};
 use crate::{
+    board,
     commands::{job_board, runner},
     config::{self, Config},
     env::Variable,
@@ -64,6 +66,9 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
     };
     options.read_settings = Some(Arc::new(read));
     options.board = Some(job_board::server(&own, workspace));
+    // A board without a place counts as shared.
+    options.is_board_shared =
+        Some(|workspace| !matches!(board::home(workspace), Ok(Home::Checkout)));
     // Its worktree may have a copy of the board, which is not the one that others see.
     let named = (Variable::Workspace.name().into(), workspace.into());
     options.unconfined.extend([named]);

@@ -274,6 +274,42 @@ fn settings_of_git_lfs_that_a_sandboxed_job_leaves_are_refused() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn paths_of_orchestra_and_bare_repositories_that_a_job_commits_are_refused() {
+    let workspace = Workspace::git();
+    workspace.write("seen.txt", "seen\n");
+    save(&workspace);
+    for (line, part) in [
+        (
+            "mkdir -p .worktrees/other; echo x > .worktrees/other/evil.txt\n\
+             printf '!/.worktrees/\\n!/.worktrees/**\\n' > .gitignore",
+            ".worktrees/other/evil.txt",
+        ),
+        (
+            "mkdir .Orchestrator; echo x > .Orchestrator/evil.txt",
+            ".Orchestrator/evil.txt",
+        ),
+        (
+            "mkdir -p .projects/p; echo x > .projects/p/P-4.toon",
+            ".projects/p/P-4.toon",
+        ),
+        ("ln -s seen.txt .projects", "links or files of that name"),
+        (
+            "mkdir -p in/a/objects in/a/refs; echo x > in/a/objects/x; echo x > in/a/refs/x\n\
+             echo 'ref: refs/heads/x' > in/a/HEAD",
+            "new bare git repositories",
+        ),
+    ] {
+        let said = run_confined(&workspace, line);
+        assert_eq!(said.code, Some(6), "{line}: {said:?}");
+        let state = state(&workspace, "inside");
+        let error = state["error"].as_str().unwrap_or_default();
+        assert!(error.contains(part), "{line}: {state}");
+        ok(&workspace, &["delete", "bounds"]);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn git_directory_is_read_only_for_a_sandboxed_job() {
     let workspace = Workspace::git();
     workspace.write("seen.txt", "seen\n");

@@ -1,13 +1,16 @@
 //! commit: what a job has left in its worktree.
 
-use orchestra_plan::event::{Failure, FailureKind, WorkSummary};
+use orchestra_plan::{
+    event::{Failure, FailureKind, WorkSummary},
+    ids::Commit,
+};
 use orchestra_process::Sandbox;
 
 use super::{Cx, Done};
 use crate::{
     agents::{forget_evidence, read_evidence},
     cause::chain,
-    git::{ChangeKind, Committed, Worktree},
+    git::{BoardPaths, ChangeKind, Committed, Repository, Worktree},
     runner::host::git_failure,
 };
 
@@ -25,6 +28,8 @@ pub(super) async fn commit(cx: &Cx<'_>, expects_no_changes: bool) -> Result<Done
         .await
         .map_err(|error| git_failure(&error))?
         .map_err(|refusal| Failure::new(FailureKind::Git, refusal.to_string()))?;
+    let repository = worktree.repository();
+    check_paths(cx, repository, &[base], &committed.commit).await?;
     let summary = summary(&committed);
     if committed.commit == *base && !expects_no_changes {
         let id = assignment.job.id.to_string();
@@ -75,6 +80,32 @@ pub(super) async fn check_lfs_settings(cx: &Cx<'_>, worktree: &Worktree) -> Resu
             Err(Failure::new(FailureKind::Git, words))
         }
     }
+}
+
+/// Checks that a result has no paths that would be other than files of the user in a checkout.
+pub(super) async fn check_paths(
+    cx: &Cx<'_>,
+    repository: &Repository,
+    bases: &[&Commit],
+    commit: &Commit,
+) -> Result<(), Failure> {
+    let options = &cx.host.options;
+    let is_shared = match options.is_board_shared {
+        None => false,
+        Some(look) => {
+            let workspace = options.workspace.clone();
+            let look = tokio::task::spawn_blocking(move || look(&workspace));
+            look.await.unwrap_or(true)
+        }
+    };
+    let board = match is_shared {
+        true => BoardPaths::Refused,
+        false => BoardPaths::Committed,
+    };
+    let checked = repository.check_paths(bases, commit, board).await;
+    checked
+        .map_err(|error| git_failure(&error))?
+        .map_err(|refusal| Failure::new(FailureKind::Git, refusal.to_string()))
 }
 
 /// Forgets what an earlier attempt left that excuses a lack of changes: it is none of this one's.

@@ -6,7 +6,7 @@ use orchestra_plan::{
     ids::Commit,
 };
 
-use super::{Cx, Done, target};
+use super::{Cx, Done, commit::check_paths, target};
 use crate::{
     git::{Applied, Integration, Intent, IntentState, Landing, Repository},
     runner::host::git_failure,
@@ -98,7 +98,13 @@ async fn intended(
         Integration::Conflict(_) => Err(moved()),
         // It has moved since it was looked at.
         Integration::Ready { intent, .. } if intent.old != tip => Ok(None),
-        Integration::Ready { intent, .. } => Ok(Some(intent)),
+        Integration::Ready { intent, .. } => {
+            // Conflicts that were solved are part of no commit that was checked before.
+            let mut bases = vec![&branches.base_commit];
+            bases.extend(&intent.old);
+            check_paths(cx, repository, &bases, &intent.new).await?;
+            Ok(Some(intent))
+        }
         Integration::Destroyed { before, after } => {
             let files = if after == 1 { "file" } else { "files" };
             let words = format!(

@@ -2,7 +2,8 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-use orchestra_runner::git::{ChangeKind, CommitRefusal, Git, HalfDone, Repository};
+use orchestra_plan::ids::Commit;
+use orchestra_runner::git::{BoardPaths, ChangeKind, CommitRefusal, Git, HalfDone, Repository};
 
 use super::kit::{World, commit, git_in, job, prepare, write};
 
@@ -175,6 +176,48 @@ async fn repositories_inside_are_refused_by_name() {
             paths: vec![PathBuf::from("in side/nested")]
         }
     );
+}
+
+#[tokio::test]
+async fn paths_of_orchestra_and_bare_repositories_are_refused_unless_the_base_has_them() {
+    let world = World::new();
+    let head = world.rev("HEAD");
+    let own = world.save(
+        "own",
+        &[
+            (".worktrees/a", "a"),
+            ("b/HEAD", "a"),
+            ("b/objects/a", "a"),
+            ("b/refs/a", "a"),
+        ],
+    );
+    let board = world.save("board", &[(".projects/p/project-status.toon", "a")]);
+    let repository = world.open().await;
+    let check = async |base: &Commit, commit: &Commit, board: BoardPaths| {
+        let bases: [&Commit; 1] = [base];
+        let checked = repository.check_paths(&bases, commit, board).await.unwrap();
+        checked.map_err(|refusal| refusal.to_string())
+    };
+    let refusal = check(&head, &own, BoardPaths::Committed).await.unwrap_err();
+    assert!(refusal.ends_with(": .worktrees/a"), "{refusal}");
+    let refusal = check(&own, &board, BoardPaths::Refused).await.unwrap_err();
+    assert!(
+        refusal.contains(".projects/p/project-status.toon"),
+        "{refusal}"
+    );
+    assert_eq!(check(&own, &board, BoardPaths::Committed).await, Ok(()));
+    let changed = world.save("changed", &[(".worktrees/a", "b"), ("b/HEAD", "b")]);
+    assert_eq!(check(&board, &changed, BoardPaths::Committed).await, Ok(()));
+    let configured = world.save("configured", &[("b/config", "[core]")]);
+    let refusal = check(&changed, &configured, BoardPaths::Committed)
+        .await
+        .unwrap_err();
+    assert!(refusal.contains("bare git repositories"), "{refusal}");
+    let linked = world.save("linked", &[("sub/.Projects", "a")]);
+    let refusal = check(&configured, &linked, BoardPaths::Committed)
+        .await
+        .unwrap_err();
+    assert!(refusal.ends_with(": sub/.Projects"), "{refusal}");
 }
 
 #[tokio::test]

@@ -61,6 +61,29 @@ fn hostile_board_is_refused_and_the_own_one_is_used_further() {
 }
 
 #[test]
+fn bare_repository_among_the_documents_of_a_board_is_not_written() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&one, &[]);
+    let blob = clones.blob(b"ref: refs/heads/main\n");
+    let tree = |entries: &str| {
+        let made = git_with(&clones.remote(), &["mktree"], entries.as_bytes());
+        made.trim().to_owned()
+    };
+    let part = tree(&format!("100644 blob {blob}\ta\n"));
+    let notes = tree(&format!(
+        "100644 blob {blob}\tHEAD\n100644 blob {blob}\tconfig\n040000 tree {part}\tobjects\n040000 tree {part}\trefs\n"
+    ));
+    let board = git(&clones.remote(), &["ls-tree", "refs/orchestra/board"]);
+    clones.publish(&format!("{}\n040000 tree {notes}\tnotes\n", board.trim()));
+    for clone in [&one, &two] {
+        clones.sync(clone, &[]);
+        assert!(!clone.join(".projects/notes").exists());
+        clones.rename(clone, "MA-3", "The board is in use");
+    }
+}
+
+#[test]
 fn objects_that_git_refuses_are_named_in_one_line() {
     let clones = Clones::new();
     let one = clones.one();

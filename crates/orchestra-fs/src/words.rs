@@ -140,17 +140,15 @@ fn parts_of(word: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let is_line = word.contains(char::is_whitespace);
     let mut pieces = word.split('>');
-    tokens.extend(
-        pieces
-            .next()
-            .into_iter()
-            .flat_map(|piece| piece.split(is_end)),
-    );
+    let mut before = pieces.next().unwrap_or_default();
+    tokens.extend(before.split(is_end));
     for piece in pieces {
+        // The file behind `<>` is read.
+        let is_read = std::mem::replace(&mut before, piece).ends_with('<');
         let piece = piece.trim_start_matches(|char: char| char.is_whitespace() || char == '&');
         // A shell writes to the file behind `>`.
         let is_over = |char| is_end(char) || is_inner(char);
-        let written = match is_line {
+        let written = match is_line && !is_read {
             true => piece.find(is_over).unwrap_or(piece.len()),
             false => 0,
         };
@@ -186,9 +184,11 @@ fn unquoted(line: &str) -> Vec<String> {
     }
     let mut words = Vec::new();
     let (mut word, mut quote, mut is_written) = (String::new(), None, false);
+    let mut before = ' ';
     // Ends the last word as well.
     let mut chars = line.chars().chain([' ']);
     while let Some(char) = chars.next() {
+        let is_read = std::mem::replace(&mut before, char) == '<';
         match (quote, char) {
             (Some(open), char) if open == char => quote = None,
             (None, '"' | '\'') => quote = Some(char),
@@ -198,7 +198,8 @@ fn unquoted(line: &str) -> Vec<String> {
                 if !ended.is_empty() && !std::mem::take(&mut is_written) {
                     words.push(ended);
                 }
-                is_written |= char == '>';
+                // The file behind `<>` is read.
+                is_written |= char == '>' && !is_read;
             }
             (_, char) => word.push(char),
         }
@@ -362,6 +363,10 @@ mod tests {
                 &["alias.x=!./x.txt", "alias.x", "./x.txt"],
             ),
             ("a >b c", &["a >b c", "a", "c"]),
+            ("a <>b c", &["a <>b c", "a", "b", "c"]),
+            ("a 3<> b", &["a 3<> b", "a", "3", "b"]),
+            ("a <>'b'", &["a <>'b'", "a", "b"]),
+            ("a <>b >c", &["a <>b >c", "a", "b"]),
             ("--require=./a b.js", &["b.js", "./a b.js", "./a"]),
             (
                 "sh a' 'b \"r\"u\\n",

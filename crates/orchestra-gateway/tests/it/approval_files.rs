@@ -97,7 +97,13 @@ fn file_is_covered_in_each_spelling_of_its_path() {
     }
     let options = json!({"command": "node", "env": {"NODE_OPTIONS": "--import ./s\trv.mjs"}});
     check(&options, &[], "srv.mjs");
-    for line in ["sh \"s\"rv.mjs", "sh s\\rv.mjs"] {
+    for line in [
+        "sh \"s\"rv.mjs",
+        "sh s\\rv.mjs",
+        "sh <>srv.mjs",
+        "sh <> 's'rv.mjs",
+        "exec 3<>srv.mjs; sh <&3",
+    ] {
         let shell = json!({"command": "sh", "args": ["-c", line]});
         check(&shell, &[], "srv.mjs");
     }

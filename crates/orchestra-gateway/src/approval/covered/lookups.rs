@@ -123,6 +123,9 @@ impl Search<'_> {
     /// Notes a directory whose files run without being named.
     pub(super) fn note_code(&mut self, loads: Loads, path: &str) {
         self.note(path, matches!(loads, Loads::All | Loads::Code));
+        for name in loads.subdirectories() {
+            self.note(&format!("{path}/{name}"), true);
+        }
     }
 
     /// Notes the directories of a variable from which an interpreter loads modules.

@@ -1,11 +1,13 @@
 //! Words of a command line that may name files.
 
+mod arguments;
 mod build_files;
 mod code_paths;
 mod spellings;
 
 use std::{collections::BTreeSet, iter};
 
+pub use arguments::{MOVES, directory_words};
 pub use build_files::{build_file_rules, build_files, known_build_files};
 pub use code_paths::{CodePaths, Loads};
 pub(crate) use spellings::lexical;
@@ -256,14 +258,17 @@ pub(crate) fn files(part: &str) -> Vec<String> {
 }
 
 /// Returns whether a command line runs a line of a shell that does not tell its files by its text: a word of it that
-/// looks like a path has variables, patterns, commands or quotes in it, or it copies, moves or links files.
+/// looks like a path has variables, patterns, commands or quotes in it, or it copies, moves or links files. The same is
+/// true for the text of a program that may build the names of its files.
 #[must_use]
 pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
+    let words: Vec<&str> = words.into_iter().collect();
     let is_unclear_line = |line: &str| {
         let is_unclear = line.split(is_boundary).any(is_unclear_word);
         is_unclear || line.split([';', '|', '&', '(', ')', '\n']).any(copies)
     };
-    shell_lines(words).into_iter().any(is_unclear_line)
+    let mut lines = shell_lines(words.iter().copied()).into_iter();
+    lines.any(is_unclear_line) || arguments::has_unclear_text(&words)
 }
 
 /// Returns the words of a command line that may be lines of a shell.

@@ -26,10 +26,10 @@ pub const MAX_PATH_BYTES: usize = 4_096;
 pub(crate) const MAX_PART_BYTES: usize = 3 * MAX_PATH_BYTES + 64;
 
 /// Ends that a file may be named without.
-const ENDS: [&str; 28] = [
-    ".js", ".mjs", ".cjs", ".jsx", ".json", ".node", ".ts", ".mts", ".cts", ".tsx", ".py", ".pyc",
-    ".so", ".rb", ".pl", ".pm", ".pmc", ".lua", ".php", ".sh", ".tcl", ".class", ".jar", ".wasm",
-    ".exe", ".beam", ".boot", ".config",
+const ENDS: [&str; 33] = [
+    ".awk", ".el", ".groovy", ".lisp", ".nim", ".js", ".mjs", ".cjs", ".jsx", ".json", ".node",
+    ".ts", ".mts", ".cts", ".tsx", ".py", ".pyc", ".so", ".rb", ".pl", ".pm", ".pmc", ".lua",
+    ".php", ".sh", ".tcl", ".class", ".jar", ".wasm", ".exe", ".beam", ".boot", ".config",
 ];
 
 /// Files that a program starts with when it is given their directory.

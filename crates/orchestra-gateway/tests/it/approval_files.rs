@@ -112,6 +112,20 @@ fn file_is_covered_in_each_spelling_of_its_path() {
 }
 
 #[test]
+fn file_is_covered_that_is_named_without_its_ending() {
+    for (line, changed) in [
+        ("gawk -i evil", "evil.awk"),
+        ("emacs --batch -l evil", "evil.el"),
+        ("nim r evil", "evil.nim"),
+        ("sbcl --load evil", "evil.lisp"),
+        ("groovy evil", "evil.groovy"),
+        ("npx srv", "node_modules/.bin/srv"),
+    ] {
+        check(&server(line), &[], changed);
+    }
+}
+
+#[test]
 fn manifest_of_another_package_that_cannot_be_parsed_does_not_change_the_server() {
     let world = World::new();
     let manifest = "[package]\nname = \"server\"\n";

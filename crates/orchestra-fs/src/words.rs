@@ -1,11 +1,13 @@
 //! Words of a command line that may name files.
 
+mod arguments;
 mod build_files;
 mod code_paths;
 mod spellings;
 
 use std::{collections::BTreeSet, iter};
 
+pub use arguments::{MOVES, directory_words};
 pub use build_files::{build_file_rules, build_files, is_build_file, known_build_files};
 pub use code_paths::{CodePaths, Loads};
 pub(crate) use spellings::lexical;
@@ -24,10 +26,10 @@ pub const MAX_PATH_BYTES: usize = 4_096;
 pub(crate) const MAX_PART_BYTES: usize = 3 * MAX_PATH_BYTES + 64;
 
 /// Ends that a file may be named without.
-const ENDS: [&str; 28] = [
-    ".js", ".mjs", ".cjs", ".jsx", ".json", ".node", ".ts", ".mts", ".cts", ".tsx", ".py", ".pyc",
-    ".so", ".rb", ".pl", ".pm", ".pmc", ".lua", ".php", ".sh", ".tcl", ".class", ".jar", ".wasm",
-    ".exe", ".beam", ".boot", ".config",
+const ENDS: [&str; 33] = [
+    ".awk", ".el", ".groovy", ".lisp", ".nim", ".js", ".mjs", ".cjs", ".jsx", ".json", ".node",
+    ".ts", ".mts", ".cts", ".tsx", ".py", ".pyc", ".so", ".rb", ".pl", ".pm", ".pmc", ".lua",
+    ".php", ".sh", ".tcl", ".class", ".jar", ".wasm", ".exe", ".beam", ".boot", ".config",
 ];
 
 /// Files that a program starts with when it is given their directory.
@@ -140,17 +142,15 @@ fn parts_of(word: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let is_line = word.contains(char::is_whitespace);
     let mut pieces = word.split('>');
-    tokens.extend(
-        pieces
-            .next()
-            .into_iter()
-            .flat_map(|piece| piece.split(is_end)),
-    );
+    let mut before = pieces.next().unwrap_or_default();
+    tokens.extend(before.split(is_end));
     for piece in pieces {
+        // The file behind `<>` is read.
+        let is_read = std::mem::replace(&mut before, piece).ends_with('<');
         let piece = piece.trim_start_matches(|char: char| char.is_whitespace() || char == '&');
         // A shell writes to the file behind `>`.
         let is_over = |char| is_end(char) || is_inner(char);
-        let written = match is_line {
+        let written = match is_line && !is_read {
             true => piece.find(is_over).unwrap_or(piece.len()),
             false => 0,
         };
@@ -186,9 +186,11 @@ fn unquoted(line: &str) -> Vec<String> {
     }
     let mut words = Vec::new();
     let (mut word, mut quote, mut is_written) = (String::new(), None, false);
+    let mut before = ' ';
     // Ends the last word as well.
     let mut chars = line.chars().chain([' ']);
     while let Some(char) = chars.next() {
+        let is_read = std::mem::replace(&mut before, char) == '<';
         match (quote, char) {
             (Some(open), char) if open == char => quote = None,
             (None, '"' | '\'') => quote = Some(char),
@@ -198,7 +200,8 @@ fn unquoted(line: &str) -> Vec<String> {
                 if !ended.is_empty() && !std::mem::take(&mut is_written) {
                     words.push(ended);
                 }
-                is_written |= char == '>';
+                // The file behind `<>` is read.
+                is_written |= char == '>' && !is_read;
             }
             (_, char) => word.push(char),
         }
@@ -255,14 +258,17 @@ pub(crate) fn files(part: &str) -> Vec<String> {
 }
 
 /// Returns whether a command line runs a line of a shell that does not tell its files by its text: a word of it that
-/// looks like a path has variables, patterns, commands or quotes in it, or it copies, moves or links files.
+/// looks like a path has variables, patterns, commands or quotes in it, or it copies, moves or links files. The same is
+/// true for the text of a program that may build the names of its files.
 #[must_use]
 pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
+    let words: Vec<&str> = words.into_iter().collect();
     let is_unclear_line = |line: &str| {
         let is_unclear = line.split(is_boundary).any(is_unclear_word);
         is_unclear || line.split([';', '|', '&', '(', ')', '\n']).any(copies)
     };
-    shell_lines(words).into_iter().any(is_unclear_line)
+    let mut lines = shell_lines(words.iter().copied()).into_iter();
+    lines.any(is_unclear_line) || arguments::has_unclear_text(&words)
 }
 
 /// Returns the words of a command line that may be lines of a shell.
@@ -362,6 +368,10 @@ mod tests {
                 &["alias.x=!./x.txt", "alias.x", "./x.txt"],
             ),
             ("a >b c", &["a >b c", "a", "c"]),
+            ("a <>b c", &["a <>b c", "a", "b", "c"]),
+            ("a 3<> b", &["a 3<> b", "a", "3", "b"]),
+            ("a <>'b'", &["a <>'b'", "a", "b"]),
+            ("a <>b >c", &["a <>b >c", "a", "b"]),
             ("--require=./a b.js", &["b.js", "./a b.js", "./a"]),
             (
                 "sh a' 'b \"r\"u\\n",

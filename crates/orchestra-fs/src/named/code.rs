@@ -150,11 +150,13 @@ impl Tree {
         below: &Path,
     ) -> Result<BTreeMap<PathBuf, Entry>, Unlisted> {
         let is_flat = matches!(loads, Loads::Programs | Loads::Libraries | Loads::Home);
+        let inner = loads.subdirectories();
         let mut files = BTreeMap::new();
         let mut known = BTreeSet::from([below.to_owned()]);
         let mut waiting = vec![below.to_owned()];
         while let Some(directory) = waiting.pop() {
             let path = self.top.join(&directory);
+            let is_below = directory != below && !inner.is_empty();
             let unlisted = || Unlisted::Directory(directory.clone());
             // direct: names alone; contents are opened below the open top.
             let entries = match fs::read_dir(&path) {
@@ -166,6 +168,7 @@ impl Tree {
                 let entry = entry.map_err(|_| unlisted())?;
                 let name = entry.file_name();
                 let kind = entry.file_type().ok();
+                let is_flat = is_flat && !is_below && inner.iter().all(|inner| name != *inner);
                 let is_file = kind.is_some_and(|kind| kind.is_file());
                 let is_skipped = is_file && !is_named(loads, Path::new(&name))
                     || is_flat && kind.is_some_and(|kind| kind.is_dir())

@@ -76,6 +76,7 @@ impl Tree {
         }
         if let Some(name) = part.to_str().filter(|name| !name.starts_with(['.', '/'])) {
             self.put_command(from, name, &mut candidates);
+            self.put_installed(from, name, &mut candidates);
         }
         let mut directories = BTreeMap::new();
         candidates.paths.retain(|path| {
@@ -134,6 +135,20 @@ impl Tree {
                 self.put_named(from, &seen.join(file), candidates);
             }
             return;
+        }
+    }
+
+    /// Puts the program of a package that `npx NAME` runs, except those of installed packages.
+    fn put_installed(&mut self, from: &Path, name: &str, candidates: &mut Candidates) {
+        let path = Path::new("node_modules/.bin").join(name);
+        if let Some(Entry::File(below)) = self.find(from, &path) {
+            let is_installed = below.iter().any(|part| part == "node_modules");
+            let is_own = below
+                .parent()
+                .is_some_and(|parent| parent.ends_with(".bin"));
+            if is_own || !is_installed {
+                candidates.paths.insert(path);
+            }
         }
     }
 

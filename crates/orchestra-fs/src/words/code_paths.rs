@@ -57,23 +57,40 @@ const TESTERS: [(&str, &str); 3] = [("bun", "test"), ("deno", "test"), ("node", 
 const PROGRAM_LISTS: [&str; 2] = ["GIT_EXEC_PATH", "PATH"];
 
 /// Variables with a list of directories of native libraries, or of their settings.
-const LIBRARY_LISTS: [&str; 7] = [
+const LIBRARY_LISTS: [&str; 6] = [
     "DYLD_FALLBACK_LIBRARY_PATH",
     "DYLD_LIBRARY_PATH",
-    "GCONV_PATH",
     "LD_LIBRARY_PATH",
     "OPENSSL_ENGINES",
     "OPENSSL_MODULES",
     "PHP_INI_SCAN_DIR",
 ];
 
+/// Directories of libraries for certain processors, below a directory of native libraries. The loader prefers them.
+const PROCESSORS: [&str; 12] = [
+    "aarch64",
+    "atomics",
+    "avx512_1",
+    "glibc-hwcaps",
+    "haswell",
+    "i386",
+    "i586",
+    "i686",
+    "sse2",
+    "tls",
+    "x86_64",
+    "xeon_phi",
+];
+
 /// Variables with a list of directories whose files are all copied or loaded.
-const WHOLE_LISTS: [&str; 2] = ["DYLD_FRAMEWORK_PATH", "GIT_TEMPLATE_DIR"];
+const WHOLE_LISTS: [&str; 3] = ["DYLD_FRAMEWORK_PATH", "GCONV_PATH", "GIT_TEMPLATE_DIR"];
 
 /// Variables with directories from which programs load settings, modules and plugins that nothing names.
-const HOMES: [&str; 28] = [
+const HOMES: [&str; 29] = [
     "CARGO_HOME",
     "DOCKER_CONFIG",
+    // Its settings name files at any path.
+    "GCONV_PATH",
     "GEM_HOME",
     "GEM_PATH",
     "GIO_EXTRA_MODULES",
@@ -114,6 +131,9 @@ const MISE_TASKS: [&str; 5] = [
 /// Option of the loader of programs with a list of directories of native libraries.
 const LIBRARY_OPTION: &str = "--library-path";
 
+/// Options of the loader of programs with native libraries.
+const LOADED_OPTIONS: [&str; 2] = ["--audit", "--preload"];
+
 /// Variables with the startup file of a shell, which the shell expands.
 const STARTUP_FILES: [&str; 2] = ["BASH_ENV", "ENV"];
 
@@ -126,7 +146,7 @@ pub enum Loads {
     Module,
     /// Programs in the directory, as in one of `PATH`.
     Programs,
-    /// Native libraries in the directory, and their settings.
+    /// Native libraries in the directory and in its [subdirectories](Self::subdirectories), and their settings.
     Libraries,
     /// All files below the directory.
     All,
@@ -148,6 +168,16 @@ impl Loads {
             Self::Home => directory.join(".*"),
         }
     }
+
+    /// Returns the names of the subdirectories below which such files are also loaded, where other subdirectories have
+    /// none.
+    #[must_use]
+    pub const fn subdirectories(self) -> &'static [&'static str] {
+        match self {
+            Self::Libraries => &PROCESSORS,
+            Self::Code | Self::Module | Self::Programs | Self::All | Self::Home => &[],
+        }
+    }
 }
 
 /// Directories whose files a command line runs without naming them.
@@ -156,7 +186,8 @@ pub struct CodePaths {
     /// The paths. Of a pattern such as `lib/*` it is the directory.
     pub paths: BTreeSet<(Loads, String)>,
     /// True if paths are missing: there are too many, a file contains further arguments (`java @file`), a program
-    /// searches for the files that it runs (`java Main.java`), or a shell expands the name of its startup file.
+    /// searches for the files that it runs (`java Main.java`), or a shell or the loader of programs expands the name of a
+    /// file.
     pub is_unclear: bool,
 }
 
@@ -199,10 +230,12 @@ impl CodePaths {
         let mut testers = [false; TESTERS.len()];
         let mut previous = "";
         for token in tokens {
-            if std::mem::replace(&mut previous, token) == LIBRARY_OPTION {
+            let option = std::mem::replace(&mut previous, token);
+            if option == LIBRARY_OPTION {
                 self.directories("LD_LIBRARY_PATH", token);
                 continue;
             }
+            self.is_unclear |= LOADED_OPTIONS.contains(&option) && token.contains('$');
             if let Some((variable, value)) = token.split_once('=')
                 && self.directories(variable, value)
             {
@@ -286,23 +319,30 @@ impl CodePaths {
     fn directories(&mut self, name: &str, value: &str) -> bool {
         let is_expanded = value.contains(['$', '`', '~']);
         self.is_unclear |= is_expanded && STARTUP_FILES.contains(&name);
-        let loads = match name {
-            "CLASSPATH" | "ERL_LIBS" => {
-                self.list(value);
-                return true;
-            }
-            name if PROGRAM_LISTS.contains(&name) => Loads::Programs,
-            name if LIBRARY_LISTS.contains(&name) => Loads::Libraries,
-            name if WHOLE_LISTS.contains(&name) => Loads::All,
-            name if HOMES.contains(&name) => Loads::Home,
-            _ => return false,
-        };
-        let is_between = |char: char| char == ':' || char == ';' && loads == Loads::Home;
-        for path in value.split(is_between).filter(|_| !value.is_empty()) {
-            // An empty path is the working directory.
-            self.put(loads, if path.is_empty() { "." } else { path });
+        // The loader of programs expands `$LIB`, `$ORIGIN` and `$PLATFORM`.
+        self.is_unclear |= name.starts_with("LD_") && value.contains('$');
+        if ["CLASSPATH", "ERL_LIBS"].contains(&name) {
+            self.list(value);
+            return true;
         }
-        true
+        let mut is_known = false;
+        for (names, loads) in [
+            (PROGRAM_LISTS.as_slice(), Loads::Programs),
+            (LIBRARY_LISTS.as_slice(), Loads::Libraries),
+            (WHOLE_LISTS.as_slice(), Loads::All),
+            (HOMES.as_slice(), Loads::Home),
+        ] {
+            if !names.contains(&name) {
+                continue;
+            }
+            is_known = true;
+            let is_between = |char: char| char == ':' || char == ';' && loads == Loads::Home;
+            for path in value.split(is_between).filter(|_| !value.is_empty()) {
+                // An empty path is the working directory.
+                self.put(loads, if path.is_empty() { "." } else { path });
+            }
+        }
+        is_known
     }
 
     /// Adds the package that `go run` is given. One with a version is not from here.
@@ -440,6 +480,7 @@ mod tests {
                 "env LD_LIBRARY_PATH=a: x",
                 &[(Libraries, "."), (Libraries, "a")],
             ),
+            ("env GCONV_PATH=a x", &[(All, "a"), (Home, "a")]),
             ("node test a", &[]),
         ] {
             let found = CodePaths::of(line.split(' '));
@@ -453,6 +494,8 @@ mod tests {
             "node --test",
             "node --test a/*.js",
             "find a | xargs sh",
+            "LD_LIBRARY_PATH=./$LIB x",
+            "ld.so --preload ./$LIB/x.so /bin/cat",
         ] {
             assert!(CodePaths::of(["sh", "-c", line]).is_unclear, "{line}");
         }
@@ -462,6 +505,11 @@ mod tests {
             assert!(!CodePaths::of_variable("A", value).is_unclear);
         }
         assert!(!CodePaths::of_variable("BASH_ENV", "x.sh").is_unclear);
+        for value in ["./$LIB/x.so", "${ORIGIN}/x.so", "$PLATFORM"] {
+            for name in ["LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD"] {
+                assert!(CodePaths::of_variable(name, value).is_unclear, "{name}");
+            }
+        }
         let value = CodePaths::of_variable("GIT_EXEC_PATH", "a");
         assert_eq!(value.paths, BTreeSet::from([(Programs, "a".to_owned())]));
     }

@@ -170,6 +170,7 @@ impl Covered {
             own: Vec::new(),
             starts: BTreeSet::new(),
             loaded: BTreeSet::new(),
+            members: BTreeSet::new(),
             parts: Vec::new(),
             words: 0,
             has_process_link: false,
@@ -232,8 +233,8 @@ impl Covered {
         self.gap
     }
 
-    /// Returns whether the server may run files that are not covered: its line of a shell does not tell them by its
-    /// text, a variable names a directory, a manifest cannot be read, or a directory has too many files of code.
+    /// Returns whether the server may run files that are not covered: its line of a shell or the text of a program does not
+    /// tell them, an argument or a variable names a directory, a manifest cannot be read, or a directory has too many files of code.
     #[must_use]
     pub const fn is_unclear(&self) -> bool {
         self.is_unclear
@@ -269,6 +270,8 @@ struct Search<'s> {
     starts: BTreeSet<PathBuf>,
     /// Those of them with files and members that the server loads.
     loaded: BTreeSet<PathBuf>,
+    /// Directories of the members that the command line names.
+    members: BTreeSet<PathBuf>,
     /// Parts of the words, which may name files.
     parts: Vec<(String, Use)>,
     /// Number of words and parts.
@@ -368,6 +371,7 @@ impl Search<'_> {
         let words = line.iter().flat_map(|word| shell_words(word));
         let words: Vec<&str> = words.collect();
         self.members(&words);
+        self.note_directories(line);
         self.manifests(&line[0], &words)?;
         self.note_lookups(line);
         match self.tree.is_exhausted() {
@@ -594,6 +598,7 @@ impl Search<'_> {
             directories.extend(packages.named(name, manifest).cloned());
             self.covered.is_unclear |= packages.is_partial || directories.is_empty();
             self.loaded.extend(directories.iter().cloned());
+            self.members.extend(directories.iter().cloned());
             self.starts.extend(directories);
         }
     }

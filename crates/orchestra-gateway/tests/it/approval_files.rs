@@ -97,12 +97,32 @@ fn file_is_covered_in_each_spelling_of_its_path() {
     }
     let options = json!({"command": "node", "env": {"NODE_OPTIONS": "--import ./s\trv.mjs"}});
     check(&options, &[], "srv.mjs");
-    for line in ["sh \"s\"rv.mjs", "sh s\\rv.mjs"] {
+    for line in [
+        "sh \"s\"rv.mjs",
+        "sh s\\rv.mjs",
+        "sh <>srv.mjs",
+        "sh <> 's'rv.mjs",
+        "exec 3<>srv.mjs; sh <&3",
+    ] {
         let shell = json!({"command": "sh", "args": ["-c", line]});
         check(&shell, &[], "srv.mjs");
     }
     let shell = json!({"command": "sh", "args": ["-c", "sh 'a b'"]});
     check(&shell, &[], "a b");
+}
+
+#[test]
+fn file_is_covered_that_is_named_without_its_ending() {
+    for (line, changed) in [
+        ("gawk -i evil", "evil.awk"),
+        ("emacs --batch -l evil", "evil.el"),
+        ("nim r evil", "evil.nim"),
+        ("sbcl --load evil", "evil.lisp"),
+        ("groovy evil", "evil.groovy"),
+        ("npx srv", "node_modules/.bin/srv"),
+    ] {
+        check(&server(line), &[], changed);
+    }
 }
 
 #[test]

@@ -7,24 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orchestra_fs::{Entry, Loads, build_file_rules, command_words, known_build_files};
+use orchestra_fs::{
+    Entry, Loads, MOVES, build_file_rules, command_words, directory_words, known_build_files,
+    parts, spellings,
+};
 
 use super::{Search, members::has_program};
 use crate::{config::loads_code, expand::normal};
-
-/// Options and commands with a directory in which a program works.
-const MOVES: [&str; 10] = [
-    "--cwd",
-    "--dir",
-    "--directory",
-    "--prefix",
-    "--project",
-    "--project-dir",
-    "--project-directory",
-    "--working-directory",
-    "-C",
-    "cd",
-];
 
 /// Options of build tools with such a directory.
 const BUILD_MOVES: [&str; 4] = ["-S", "-d", "-f", "-p"];
@@ -120,9 +109,45 @@ impl Search<'_> {
         }
     }
 
+    /// Notes doubts about the directories that the arguments name: a program may load files from them. Those whose code
+    /// is covered and those in which a server works are none of them. The top is one for a container, whose command line
+    /// names its files by other paths.
+    pub(super) fn note_directories(&mut self, line: &[String]) {
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        let is_mounted = has_program(&command_words(&words), &CONTAINERS);
+        let own = self.own.iter().filter_map(|base| self.inside(base));
+        let own: BTreeSet<PathBuf> = own.collect();
+        for part in directory_words(&words)
+            .into_iter()
+            .flat_map(|word| parts(word).words)
+        {
+            let paths = spellings(&part);
+            let bases = self.own.clone();
+            let all = bases
+                .iter()
+                .flat_map(|base| paths.iter().map(move |path| (base, path)));
+            for (base, path) in all {
+                let Some(Entry::Directory(below)) = self.tree.find(base, Path::new(path)) else {
+                    continue;
+                };
+                let is_known = match below.as_os_str().is_empty() {
+                    true => !is_mounted,
+                    false => {
+                        let is_code = self.code.iter().any(|(_, code)| *code == below);
+                        is_code || own.contains(&below) || self.members.contains(&below)
+                    }
+                };
+                self.covered.is_unclear |= !is_known;
+            }
+        }
+    }
+
     /// Notes a directory whose files run without being named.
     pub(super) fn note_code(&mut self, loads: Loads, path: &str) {
         self.note(path, matches!(loads, Loads::All | Loads::Code));
+        for name in loads.subdirectories() {
+            self.note(&format!("{path}/{name}"), true);
+        }
     }
 
     /// Notes the directories of a variable from which an interpreter loads modules.

@@ -172,6 +172,7 @@ fn files_that_a_server_covers_are_files_of_an_agent() {
             "d/x.sh",
             "d/x.sh",
         ),
+        (&["sh", "-c", "sh <>x.sh"], none, "x.sh", "x.sh"),
         (&["env", "-C", "d", "sh", "x.sh"], none, "d/x.sh", "d/x.sh"),
         (&["perl", "-Ilib", "-MX"], none, "lib/X.pm", "lib/X.pm"),
         (&["perl", "-Ilib", "-MX"], none, "lib/X.pm", "lib/X.pmc"),

@@ -42,6 +42,45 @@ fn directory_whose_code_is_not_told_is_unclear() {
 }
 
 #[test]
+fn directory_of_an_argument_and_joined_program_text_are_unclear() {
+    let workspace = Workspace::new();
+    for path in [
+        "sub/x",
+        "docs/x",
+        "pkg/__main__.py",
+        "dist/index.js",
+        "srv.py",
+    ] {
+        workspace.write(path, "x");
+    }
+    for (line, is_unclear) in [
+        ("git --exec-path=sub srv", true),
+        ("git -c core.hooksPath=sub checkout", true),
+        ("gcc -Bsub/ x", true),
+        ("java -Djava.ext.dirs=sub X", true),
+        ("claude --plugin-dir sub", true),
+        ("npx -y filesystem docs", true),
+        ("docker run -v ${workspaceFolder}/sub:/x python", true),
+        ("docker run -v ${workspaceFolder}:/x python", true),
+        ("python3 -c exec(open('sr'+'v.py').read())", true),
+        ("npx -y filesystem .", false),
+        ("npx -y thing", false),
+        ("uvx thing", false),
+        ("uv --directory sub run x.py", false),
+        ("python3 srv.py", false),
+        ("python3 -m pkg", false),
+        ("node dist/index.js", false),
+        ("node dist", false),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let server = json!({"command": words[0], "args": words[1..]});
+        let covered = workspace.covered(&server);
+        assert_eq!(covered.gap(), None, "{line}");
+        assert_eq!(covered.is_unclear(), is_unclear, "{line}");
+    }
+}
+
+#[test]
 fn directory_that_exceeds_a_limit_after_the_approval_changes_the_server() {
     let workspace = Workspace::new();
     fs::create_dir(workspace.0.path().join("many")).unwrap();

@@ -165,8 +165,17 @@ fn programs_in_directories_of_path_are_covered_when_they_appear() {
 #[test]
 fn libraries_in_directories_of_a_variable_are_covered_when_they_appear() {
     let mut server = line("server");
-    server["env"] = json!({"LD_LIBRARY_PATH": "lib:", "GIT_TEMPLATE_DIR": "t"});
-    for new in ["lib/libc.so.6", "libc.so.6", "t/hooks/post-checkout"] {
+    server["env"] =
+        json!({"LD_LIBRARY_PATH": "lib:", "GIT_TEMPLATE_DIR": "t", "GCONV_PATH": "conv"});
+    for new in [
+        "lib/libc.so.6",
+        "libc.so.6",
+        "lib/glibc-hwcaps/x86-64-v2/libdemo.so",
+        "lib/tls/haswell/x86_64/libdemo.so",
+        "conv/deep/x.so",
+        "conv/gconv-modules.d/x.conf",
+        "t/hooks/post-checkout",
+    ] {
         check_asks(&server, &[("lib/notes", ""), ("t/notes", "")], new);
     }
 }
@@ -207,6 +216,9 @@ fn variable_that_may_load_code_covers_its_files_or_is_unclear() {
     }
     for (name, value) in [
         ("BASH_ENV", "$PWD/x.sh"),
+        ("LD_PRELOAD", "./$LIB/x.so"),
+        ("LD_LIBRARY_PATH", "./$PLATFORM"),
+        ("GCONV_PATH", "conv"),
         ("PYTHONPATH", "lib"),
         ("PYTHONPATH", "/usr:absent"),
         ("PYTHONUSERBASE", "lib"),

@@ -81,7 +81,7 @@ impl Places {
             .collect();
         let (usual, misread) = usual(&read);
         // Numbers of the servers by their names.
-        let mut numbers = HashMap::new();
+        let mut numbers: HashMap<_, usize> = HashMap::new();
         let mut shared = SharedWork::default();
         for (file, contents) in read {
             found.files.push(LookedAt {

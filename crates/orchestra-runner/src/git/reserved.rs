@@ -155,16 +155,13 @@ fn refusal(changed: &BTreeMap<PathBuf, bool>, board: BoardPaths) -> Option<PathR
             of_board.push(path.clone());
         }
     }
-    let refusals: [(Vec<PathBuf>, fn(Vec<PathBuf>) -> PathRefusal); 3] = [
-        (of_own, PathRefusal::Own),
-        (files, PathRefusal::NotADirectory),
-        (of_board, PathRefusal::Board),
-    ];
-    let mut refusals = refusals.into_iter().filter(|(paths, _)| !paths.is_empty());
-    refusals.next().map(|(mut paths, refusal)| {
+    let named = |mut paths: Vec<PathBuf>| {
         paths.truncate(NAMED);
-        refusal(paths)
-    })
+        (!paths.is_empty()).then_some(paths)
+    };
+    let own = named(of_own).map(PathRefusal::Own);
+    let own = own.or_else(|| named(files).map(PathRefusal::NotADirectory));
+    own.or_else(|| named(of_board).map(PathRefusal::Board))
 }
 
 /// The directories that are bare repositories, as a file system without case has them: each ends in `/`, save the root.

@@ -357,6 +357,29 @@ async fn call_of_a_hidden_tool_without_prefix_reaches_no_other_server() {
 }
 
 #[tokio::test]
+async fn short_name_of_a_hidden_or_removed_tool_reaches_no_other_server() {
+    let (good, bad) = (Played::new(vec![tool("a")]), Played::new(vec![tool("a")]));
+    let bench = Bench::new(&[("good", &good), ("bad", &bad)]);
+    bench.gateway.apply(vec![config("good"), config("bad")]);
+    bench.tools().await;
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    let mut other = tool("a");
+    other["description"] = json!("Does a, and more.");
+    for (tools, shown) in [
+        (vec![other], &["bad__a"][..]),
+        (vec![tool("b")], &["good__b", "bad__a"][..]),
+    ] {
+        good.change_tools(tools);
+        tools_changed(&mut notices).await;
+        assert_eq!(bench.tools().await, shown);
+        let error = bench.try_call("a", json!({})).await.unwrap_err();
+        assert!(error.to_string().ends_with(": bad__a, good__a"), "{error}");
+    }
+    assert!(bad.heard("tools/call").is_empty());
+}
+
+#[tokio::test]
 async fn reserved_name_of_a_server_without_prefix_is_not_called() {
     let bad = Played::new(vec![tool("off__a"), tool("call_tool"), tool("b")]);
     let bench = Bench::new(&[("bad", &bad)]);

@@ -113,12 +113,17 @@ impl Policy {
     /// requires no question for tools that only read. A rule of the workspace is compared with the
     /// user's default for all servers, and the stricter effect counts. A rule about arguments denies
     /// arguments in which a name occurs twice: the server may read the second value.
+    ///
+    /// A rule that asks or denies also matches parts of lists and objects. If it asks and matches parts only, a later
+    /// rule may still deny the call.
     pub(crate) fn decide(&self, tool: &str, nature: Nature, arguments: &RawJson) -> Decision {
         let mut parsed: Option<Value> = None;
+        let mut asked: Option<Decision> = None;
         for (at, rule) in self.rules.iter().enumerate() {
             if !matches(&rule.tool, tool) {
                 continue;
             }
+            let mut is_whole = true;
             if !rule.arguments.is_empty() {
                 let read = || {
                     let Unique = arguments.parse_lossy()?;
@@ -139,15 +144,23 @@ impl Policy {
                         };
                     }
                 };
-                let fits = |(path, pattern): &(String, String)| {
-                    fits(arguments, path, pattern, rule.effect)
+                let mut all = rule.arguments.iter();
+                is_whole = all.all(|(path, pattern)| {
+                    let value = value_at(arguments, path);
+                    value.is_some_and(|value| fits(value, pattern, rule.effect))
+                });
+                let fits_partly = |(path, pattern): &(String, String)| {
+                    let keys: Vec<&str> = path.split('.').collect();
+                    parts_fit(arguments, &keys, pattern, rule.effect)
                 };
-                if !rule.arguments.iter().all(fits) {
+                if !is_whole
+                    && (rule.effect == Effect::Allow || !rule.arguments.iter().all(fits_partly))
+                {
                     continue;
                 }
             }
             let told = named(at, rule);
-            return match usual(self.bound, nature) {
+            let decision = match usual(self.bound, nature) {
                 (bound, why) if bound > rule.effect => Decision {
                     effect: bound,
                     rule: format!("{why}, over {told}"),
@@ -159,13 +172,18 @@ impl Policy {
                     by: By::Rule,
                 },
             };
+            if is_whole || decision.effect == Effect::Deny {
+                return stricter(asked, decision);
+            }
+            asked = asked.or(Some(decision));
         }
         let (effect, rule) = usual(self.default, nature);
-        Decision {
+        let decision = Decision {
             effect,
             rule: rule.to_owned(),
             by: By::Default,
-        }
+        };
+        stricter(asked, decision)
     }
 
     /// Why a call is not made where the default decides and is `deny`, and what to do.
@@ -238,20 +256,57 @@ const fn usual(default: Effect, nature: Nature) -> (Effect, &'static str) {
     }
 }
 
-/// Returns whether the value at a dotted path fits the pattern of a rule. A value that is no text is compared as JSON.
-fn fits(arguments: &Value, path: &str, pattern: &str, effect: Effect) -> bool {
-    let mut value = arguments;
-    for key in path.split('.') {
-        let next = match value {
-            Value::Array(items) => key.parse::<usize>().ok().and_then(|at| items.get(at)),
-            value => value.get(key),
-        };
-        let Some(next) = next else { return false };
-        value = next;
+/// The stricter of the decision of a rule that matches parts of the arguments, if there is one, and a later decision.
+fn stricter(asked: Option<Decision>, later: Decision) -> Decision {
+    match asked {
+        Some(asked) if later.effect <= asked.effect => asked,
+        _ => later,
     }
+}
+
+/// The value at a dotted path.
+fn value_at<'v>(arguments: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.')
+        .try_fold(arguments, |value, key| match value {
+            Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+            value => value.get(key),
+        })
+}
+
+/// Returns whether a value fits the pattern of a rule. A value that is no text is compared as JSON.
+fn fits(value: &Value, pattern: &str, effect: Effect) -> bool {
     match value {
         Value::String(text) => matches(pattern, text),
         value => equal::fits(value, pattern, effect),
+    }
+}
+
+/// Returns whether a value at a path of keys, or a part of it, fits the pattern of a rule. Keys that are no numbers lead
+/// into each item of a list.
+fn parts_fit(value: &Value, keys: &[&str], pattern: &str, effect: Effect) -> bool {
+    let Some((key, rest)) = keys.split_first() else {
+        return match value {
+            Value::Array(items) => items
+                .iter()
+                .any(|item| parts_fit(item, keys, pattern, effect)),
+            Value::Object(members) => members.iter().any(|(name, member)| {
+                matches(pattern, name) || parts_fit(member, keys, pattern, effect)
+            }),
+            value => fits(value, pattern, effect),
+        };
+    };
+    match (value, key.parse::<usize>()) {
+        (Value::Array(items), Ok(at)) => {
+            let item = items.get(at);
+            item.is_some_and(|item| parts_fit(item, rest, pattern, effect))
+        }
+        (Value::Array(items), Err(_)) => items
+            .iter()
+            .any(|item| parts_fit(item, keys, pattern, effect)),
+        (value, _) => {
+            let member = value.get(*key);
+            member.is_some_and(|member| parts_fit(member, rest, pattern, effect))
+        }
     }
 }
 

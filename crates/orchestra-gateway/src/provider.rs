@@ -259,12 +259,11 @@ impl Shared {
 
     /// What is told of a resource, under each URI by which it is watched here; another server may
     /// have one of the same.
-    fn updated(&self, uri: String) -> Vec<Notice> {
+    fn updated(&self, uri: &str) -> Vec<Notice> {
         let wanted = self.wanted();
-        let uris = [self.prefix.before(&uri), uri].into_iter();
-        uris.filter(|uri| wanted.watched.contains(uri))
-            .map(Notice::ResourceUpdated)
-            .collect()
+        let names = |watched: &&String| **watched == uri || self.prefix.own(watched) == uri;
+        let watched = wanted.watched.iter().filter(names).cloned();
+        watched.map(Notice::ResourceUpdated).collect()
     }
 
     fn publish(&self, server: &Arc<Server>) {
@@ -317,7 +316,7 @@ impl Follower for Listener {
             return;
         };
         let notices = match notice {
-            Notice::ResourceUpdated(uri) => shared.updated(uri),
+            Notice::ResourceUpdated(uri) => shared.updated(&uri),
             other => vec![other],
         };
         for notice in notices {
@@ -428,8 +427,8 @@ impl Provider for Downstream {
         wanted.watched.remove(uri);
         let own = self.shared.prefix.own(uri);
         // It may be watched by its other name as well.
-        let is_watched = |name: &str| wanted.watched.contains(name);
-        if !is_watched(own) && !is_watched(&self.shared.prefix.before(own)) {
+        let mut watched = wanted.watched.iter();
+        if !watched.any(|uri| self.shared.prefix.own(uri) == own) {
             self.server().client.unwatch(own);
         }
     }

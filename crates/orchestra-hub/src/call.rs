@@ -28,6 +28,9 @@ use crate::{
 };
 use bill::{Bill, record_of, result_bytes};
 
+/// Full names that the error of an ambiguous short name lists.
+const MAX_FULL_NAMES: usize = 8;
+
 /// A call as a future. Dropping it cancels it. It must be polled inside a tokio runtime with a
 /// timer.
 pub struct Call {
@@ -385,19 +388,36 @@ fn with_servers(hub: &Inner, view: &View, route: Route) -> Route {
         "tool" | "prompt" => hub.unused_server(&name),
         _ => None,
     };
-    let error = match unused.or_else(|| hub.may_have(view, kind, &name)) {
+    let servers = unused.or_else(|| hub.may_have(view, kind, &name));
+    let full = match kind {
+        "tool" => full_names(view, &name),
+        _ => None,
+    };
+    let hints: Vec<String> = full.into_iter().chain(servers).collect();
+    let hints = (!hints.is_empty()).then(|| hints.join("; "));
+    let error = match hints {
         None => ProviderError::Unknown { kind, name },
         // Its data names the URI alone.
-        Some(servers) if kind == "resource" => ProviderError::NoResource {
-            message: format!("unknown resource: {name}; {servers}"),
+        Some(hints) if kind == "resource" => ProviderError::NoResource {
+            message: format!("unknown resource: {name}; {hints}"),
             data: RawJson::of(&json!({ "uri": name })).ok(),
         },
-        Some(servers) => ProviderError::Unknown {
+        Some(hints) => ProviderError::Unknown {
             kind,
-            name: format!("{name}; {servers}"),
+            name: format!("{name}; {hints}"),
         },
     };
     Route::Refuse(error, end)
+}
+
+/// The full names of the tools that have a short name.
+fn full_names(view: &View, name: &str) -> Option<String> {
+    let full = view.full_names(name).iter().take(MAX_FULL_NAMES);
+    let full: Vec<_> = full.map(|name| orchestra_wire::shown(name)).collect();
+    let full = (!full.is_empty()).then(|| full.join(", "))?;
+    Some(format!(
+        "this may be the name of tools of several servers, so a call needs a full name: {full}"
+    ))
 }
 
 fn ended(reason: ProviderError) -> Poll<(Answer, CallEnd)> {

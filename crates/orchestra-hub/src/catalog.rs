@@ -11,6 +11,11 @@ use crate::SkillDescriptor;
 pub struct Catalog {
     /// Tools, in a deterministic order (clients cache prompts by it).
     pub tools: Vec<ToolDescriptor>,
+    /// Tools that the server has or had and that `tools` does not show. Without its prefix, the name of such a tool
+    /// reaches no tool of another server.
+    pub hidden_tools: Vec<HiddenTool>,
+    /// Whether the tools of the server were never listed.
+    pub lacks_tools: bool,
     /// Prompts.
     pub prompts: Vec<PromptDescriptor>,
     /// Concrete resources.
@@ -28,6 +33,15 @@ pub struct Catalog {
     pub instructions: Option<String>,
     /// Catalogs that some clients see in the place of this one.
     pub of_clients: Vec<ClientCatalog>,
+}
+
+/// Names of a tool that a catalog does not show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HiddenTool {
+    /// Name with which clients call it.
+    pub name: String,
+    /// Name that its server gave it.
+    pub own: String,
 }
 
 /// Catalog of clients to which a provider offers something of their own.

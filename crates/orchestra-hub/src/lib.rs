@@ -41,8 +41,8 @@ pub use audit::{Audit, AuditConfig, Fsync, Misfit, Spot, Verified, verify_audit}
 pub use call::Call;
 pub use cancel::{CancelSignal, CancelSource};
 pub use catalog::{
-    Annotations, Catalog, ClientCatalog, Cost, LongWork, PromptArgument, PromptDescriptor,
-    ResourceDescriptor, TemplateDescriptor, ToolDescriptor,
+    Annotations, Catalog, ClientCatalog, Cost, HiddenTool, LongWork, PromptArgument,
+    PromptDescriptor, ResourceDescriptor, TemplateDescriptor, ToolDescriptor,
 };
 pub use hub::{Clients, Hub, HubConfig, Offers, RegisterError};
 pub use listing::{ListKind, Listing};

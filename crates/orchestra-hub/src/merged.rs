@@ -16,7 +16,7 @@ use crate::{
     Catalog, PromptDescriptor, ProviderId, ResourceDescriptor, SkillDescriptor, TemplateDescriptor,
     ToolDescriptor,
     listing::{self, ListKind, Listing},
-    reserved::Reserved,
+    reserved::{Reserved, is_server_uri},
     skills,
     slot::Slot,
     template,
@@ -300,13 +300,26 @@ impl Merged {
         prefix.filter(|_| at.is_prefixed)
     }
 
-    /// The provider whose URIs begin as this one does, if it offers or may have what follows.
+    /// The provider whose URIs begin as this one does, if it offers or may have what follows. The case of the scheme
+    /// matters only if the names of two servers differ in nothing else.
     fn find_prefixed(&self, uri: &str) -> Option<&Arc<Slot>> {
+        let exact = |head: &str, prefix: &str| head == prefix;
+        let in_any_case = |head: &str, prefix: &str| head.eq_ignore_ascii_case(prefix);
+        let found = self.find_behind(uri, exact);
+        found.or_else(|| self.find_behind(uri, in_any_case))
+    }
+
+    fn find_behind(&self, uri: &str, is_same: impl Fn(&str, &str) -> bool) -> Option<&Arc<Slot>> {
         let found = self.sources.iter().find(|source| {
             let prefix = source.slot.uri_prefix.as_deref();
-            let Some(own) = prefix.and_then(|prefix| uri.strip_prefix(prefix)) else {
+            let parts =
+                prefix.and_then(|prefix| Some((uri.split_at_checked(prefix.len())?, prefix)));
+            let Some(((head, own), prefix)) = parts else {
                 return false;
             };
+            if !is_same(head, prefix) {
+                return false;
+            }
             let Catalog {
                 resources,
                 templates,
@@ -375,8 +388,12 @@ impl Merged {
         if let Some(slot) = found {
             return Some(slot);
         }
+        let is_servers = is_server_uri(uri);
         let mut offering = self.sources.iter().filter(|source| {
             let catalog = &source.catalog;
+            if is_servers && !source.slot.lists_anew {
+                return false;
+            }
             !catalog.resources.is_empty()
                 || !catalog.templates.is_empty()
                 || catalog.skills.is_some()
@@ -388,7 +405,8 @@ impl Merged {
     }
 
     /// The provider that reads what it does not list, and may have this URI: the only one of those
-    /// that offer others of the same scheme, or the only one at all.
+    /// that offer others of the same scheme, or the only one at all. A URI with the scheme of a server is that of no other
+    /// server; only a relay may have it.
     pub(crate) fn find_unlisted(&self, uri: &str) -> Option<&Arc<Slot>> {
         fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
             let first = all.next()?;
@@ -398,7 +416,10 @@ impl Merged {
             uri.split_once(':').map(|(scheme, _)| scheme)
         }
         let wanted = scheme(uri)?;
-        let open = |source: &&Source| source.catalog.reads_unlisted;
+        let is_servers = is_server_uri(uri);
+        let open = |source: &&Source| {
+            source.catalog.reads_unlisted && (!is_servers || source.slot.lists_anew)
+        };
         let open = self.sources.iter().filter(open);
         let speaks = |source: &&Source| {
             let Catalog {
@@ -408,7 +429,8 @@ impl Merged {
             } = &*source.catalog;
             let uris = resources.iter().map(|resource| &resource.uri);
             let templates = templates.iter().map(|template| &template.uri_template);
-            uris.chain(templates).any(|uri| scheme(uri) == Some(wanted))
+            let mut schemes = uris.chain(templates).filter_map(|uri| scheme(uri));
+            schemes.any(|scheme| scheme.eq_ignore_ascii_case(wanted))
         };
         let by_scheme = only(open.clone().filter(speaks));
         let is_anybodys = self.sources.iter().any(|source| speaks(&source));

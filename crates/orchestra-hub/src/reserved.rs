@@ -11,6 +11,22 @@ pub(crate) const SEPARATOR: &str = "__";
 /// Provider id that is reported as the owner of the search tools.
 const BUILT_IN: &str = "builtin";
 
+/// Beginning of the URIs that name their server: `mcp+SERVER:URI`.
+const SERVER_SCHEME: &str = "mcp+";
+
+/// Returns whether a URI has the scheme of a server, in any case. Programs that parse URIs ignore spaces before them, and
+/// tabs and line breaks anywhere.
+pub(crate) fn is_server_uri(uri: &str) -> bool {
+    let is_read = |c: &char| !c.is_control() && *c != ' ';
+    let mut scheme = uri.chars().filter(is_read);
+    let mut expected = SERVER_SCHEME.chars();
+    expected.all(|wanted| {
+        scheme
+            .next()
+            .is_some_and(|c| c.eq_ignore_ascii_case(&wanted))
+    })
+}
+
 /// Reserved names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reserved {
@@ -40,5 +56,20 @@ impl Reserved {
     /// belong to a server that is unavailable or was removed.
     pub(crate) fn permits_bare(&self, name: &str) -> bool {
         !name.contains(SEPARATOR) && !search::TOOLS.contains(&name) && !self.tools.contains(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scheme_of_a_server_is_found_in_each_spelling() {
+        for uri in ["mcp+a:x", "MCP+A:x", " mcp+a:x", "m\tcp+a:x", "mcp+"] {
+            assert!(is_server_uri(uri), "{uri:?}");
+        }
+        for uri in ["", "mcp", "mcp:x", "x:mcp+a:x", "ümcp+a:x"] {
+            assert!(!is_server_uri(uri), "{uri:?}");
+        }
     }
 }

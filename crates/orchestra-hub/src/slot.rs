@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::{Catalog, LogLevel, Provider, ProviderId};
+use crate::{Catalog, ListKind, LogLevel, Provider, ProviderId};
 
 /// A registered provider.
 pub(crate) struct Slot {
@@ -72,6 +72,18 @@ impl Slot {
             tracing::error!(provider = %self.id, "provider panicked outside a call");
         }
         result.ok()
+    }
+
+    /// Returns whether the server of the provider may have tools that its catalog does not name.
+    pub(crate) fn lacks_tools(&self, catalog: &Catalog) -> bool {
+        if self.server.is_none() || self.lists_anew {
+            return false;
+        }
+        let fails_to_list = || {
+            let peer = self.guarded(Provider::peer).flatten();
+            peer.is_some_and(|peer| peer.unlisted.contains(&ListKind::Tools))
+        };
+        catalog.lacks_tools || !self.is_ready() || fails_to_list()
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Change>> {

@@ -25,11 +25,23 @@ pub(crate) struct View {
     shown: Vec<At>,
     /// The tools that can be called, directly or through `call_tool`.
     callable: HashMap<String, (At, Arc<ToolMetrics>)>,
-    /// Tools of other servers that can be called, by the names that those gave them; `None` where
-    /// several have one, or a tool is shown by it.
-    bare: OnceLock<HashMap<String, Option<String>>>,
+    /// Tools by the names that their servers gave them.
+    short_names: OnceLock<HashMap<String, ShortName>>,
     raw_to: Option<Arc<Slot>>,
     lists: [[OnceLock<Listing>; Revision::ALL.len()]; ListKind::ALL.len()],
+}
+
+/// Tools to which their servers gave one name.
+#[derive(Default)]
+struct ShortName {
+    /// Number of the tools, including those that cannot be called.
+    tools: usize,
+    /// Whether a tool is listed under this name.
+    is_listed: bool,
+    /// Name by which one of the tools is called.
+    callable: Option<String>,
+    /// Names with which a client can call the tools, or learn why it cannot.
+    full: Vec<String>,
 }
 
 /// Where a request goes.
@@ -77,7 +89,7 @@ impl View {
         Self {
             shown,
             callable,
-            bare: OnceLock::new(),
+            short_names: OnceLock::new(),
             raw_to,
             toolset,
             merged,
@@ -152,27 +164,58 @@ impl View {
         found.map(|(at, _)| self.merged.tool(*at))
     }
 
-    /// The name of the only tool that its server calls so.
+    /// The name of the only tool that its server calls so. There is none while the tools of a server are unknown, which
+    /// may have another one.
     fn bare(&self, name: &str) -> Option<&str> {
+        let short = self.short_name(name).filter(|short| short.tools == 1)?;
+        let mut sources = self.merged.slots().zip(self.merged.catalogs());
+        let is_unsure = sources.any(|(slot, catalog)| slot.lacks_tools(catalog));
+        short.callable.as_deref().filter(|_| !is_unsure)
+    }
+
+    /// The full names of the tools that have a short name, of those that the caller may learn of.
+    pub(crate) fn full_names(&self, name: &str) -> &[String] {
+        let short = self.short_name(name);
+        short.map(|short| short.full.as_slice()).unwrap_or_default()
+    }
+
+    fn short_name(&self, name: &str) -> Option<&ShortName> {
         if !self.merged.permits_bare(name) {
             return None;
         }
-        let all = self.bare.get_or_init(|| {
-            let shown = self.merged.tools.iter().map(|at| self.merged.tool(*at));
-            let mut all: HashMap<_, _> = shown.map(|tool| (tool.name.clone(), None)).collect();
-            for (shown, (at, _)) in &self.callable {
-                let definition = self.merged.tool(*at).definition.as_ref();
-                let theirs = definition.and_then(|definition| definition.member("name"));
-                let Some(Ok(theirs)) = theirs.map(|theirs| theirs.parse::<String>()) else {
-                    continue;
-                };
-                all.entry(theirs)
-                    .and_modify(|of| *of = None)
-                    .or_insert_with(|| Some(shown.clone()));
+        let all = self.short_names.get_or_init(|| self.all_short_names());
+        all.get(name).filter(|short| !short.is_listed)
+    }
+
+    fn all_short_names(&self) -> HashMap<String, ShortName> {
+        let mut all: HashMap<String, ShortName> = HashMap::new();
+        for (slot, catalog) in self.merged.slots().zip(self.merged.catalogs()) {
+            for own in catalog.tools.iter().filter_map(own_name) {
+                all.entry(own).or_default().tools += 1;
             }
-            all
-        });
-        all.get(name)?.as_deref()
+            let may_show = self.may_show(slot);
+            for hidden in &catalog.hidden_tools {
+                let short = all.entry(hidden.own.clone()).or_default();
+                short.tools += 1;
+                if may_show && hidden.name != hidden.own {
+                    short.full.push(hidden.name.clone());
+                }
+            }
+        }
+        for at in &self.merged.tools {
+            let tool = self.merged.tool(*at);
+            all.entry(tool.name.clone()).or_default().is_listed = true;
+            if !self.callable.contains_key(&tool.name) {
+                continue;
+            }
+            if let Some(own) = own_name(tool) {
+                let short = all.entry(own).or_default();
+                short.callable = Some(tool.name.clone());
+                short.full.push(tool.name.clone());
+            }
+        }
+        all.values_mut().for_each(|short| short.full.sort());
+        all
     }
 
     /// Finds where `request` goes. A call of `call_tool` becomes the call of the inner tool, and one
@@ -321,10 +364,7 @@ impl View {
         if all.any(|tool| tool.name == *name && is_shown(tool)) {
             return denied(name);
         }
-        // A server that hides a tool of this name answers for it.
-        let is_withheld = self.late_tool(name).is_some_and(|slot| !slot.lists_anew);
-        let meant = self.bare(name).filter(|_| !is_withheld);
-        let meant = meant.map(str::to_owned);
+        let meant = self.bare(name).map(str::to_owned);
         match meant.and_then(|shown| self.callable.get_key_value(&shown)) {
             Some((shown, tool)) => {
                 name.clone_from(shown);
@@ -333,6 +373,12 @@ impl View {
             None => unknown("tool", name),
         }
     }
+}
+
+/// The name that its server gave a tool.
+fn own_name(tool: &ToolDescriptor) -> Option<String> {
+    let name = tool.definition.as_ref()?.member("name")?;
+    name.parse::<String>().ok()
 }
 
 fn denied(name: &str) -> Route {

@@ -1,6 +1,6 @@
 //! What is known of a server: what it offers, what of it was approved, and its form on disk.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use orchestra_hub::{ListKind, LongWork};
 use orchestra_mcp::client::ServerFacts;
@@ -148,6 +148,13 @@ impl Known {
     /// Whether it is not known any more what was approved before.
     pub(crate) const fn is_lost(&self) -> bool {
         self.is_lost
+    }
+
+    /// Names of the tools that are listed or pinned.
+    pub(crate) fn tool_names(&self) -> BTreeSet<String> {
+        let name = |item: &RawJson| item.member("name")?.parse::<String>().ok();
+        let listed = self.lists.tools.iter().filter_map(name);
+        listed.chain(self.pinned.keys().cloned()).collect()
     }
 
     /// How many tools are pinned.

@@ -109,7 +109,7 @@ fn numbers_are_compared_by_value_and_objects_in_any_order() {
             ("5", "6", false),
             ("5", "5.5", false),
             ("5", "-5", false),
-            ("5", "[5]", false),
+            ("5", "[5]", effect != Effect::Allow),
             ("5", r#""5""#, true),
             ("[1,2]", "[1.0, 2e0]", true),
             (r#"{"a":1,"b":[2]}"#, r#"{"b":[2.0],"a":1}"#, true),
@@ -128,6 +128,50 @@ fn numbers_are_compared_by_value_and_objects_in_any_order() {
     let (id, next) = ("9007199254740992", "9007199254740993");
     assert!(decide(Effect::Deny, id, next) && decide(Effect::Ask, next, id));
     assert!(!decide(Effect::Allow, id, next) && decide(Effect::Allow, id, id));
+}
+
+#[test]
+fn rules_that_deny_or_ask_match_parts_of_lists_and_objects() {
+    use Effect::{Allow, Ask, Deny};
+    let decide = |effect: Effect, later: Effect, path: &str, arguments: &str| {
+        let mut config = config();
+        config.rules = vec![
+            rule(effect, "*", &[(path, "/etc/*")]),
+            rule(later, "*", &[]),
+        ];
+        let arguments = RawJson::checked(arguments.to_owned().into()).unwrap();
+        let policy = Policy::new(&config, None);
+        policy.decide("any", Nature::Unknown, &arguments).effect
+    };
+    for (path, arguments) in [
+        ("path", r#"{"path":["/etc/x"]}"#),
+        ("path", r#"{"path":["/tmp/x",["/etc/x"]]}"#),
+        ("path", r#"{"path":{"a":[{"b":"/etc/x"}]}}"#),
+        ("path", r#"{"path":{"/etc/x":1}}"#),
+        (
+            "files.path",
+            r#"{"files":[{"path":"/tmp/x"},{"path":"/etc/x"}]}"#,
+        ),
+        ("files.0.path", r#"{"files":[{"path":["/etc/x"]}]}"#),
+    ] {
+        for (effect, later, expected) in [
+            (Deny, Allow, Deny),
+            (Ask, Allow, Ask),
+            // A question about a part does not replace a rule that denies the rest.
+            (Ask, Deny, Deny),
+            (Allow, Deny, Deny),
+        ] {
+            let decided = decide(effect, later, path, arguments);
+            assert_eq!(decided, expected, "{effect:?} {later:?} {arguments}");
+        }
+    }
+    for arguments in [
+        r#"{"path":["/tmp/x"]}"#,
+        r#"{"path":{"a":"/tmp/x"}}"#,
+        r#"{"other":["/etc/x"]}"#,
+    ] {
+        assert_eq!(decide(Deny, Allow, "path", arguments), Allow, "{arguments}");
+    }
 }
 
 #[test]

@@ -21,9 +21,12 @@ impl Prefix {
         &self.0
     }
 
-    /// The server's own form of a URI.
+    /// The server's own form of a URI. A scheme is the same in any case.
     pub(super) fn own<'u>(&self, uri: &'u str) -> &'u str {
-        uri.strip_prefix(&self.0).unwrap_or(uri)
+        match uri.split_at_checked(self.0.len()) {
+            Some((prefix, own)) if prefix.eq_ignore_ascii_case(&self.0) => own,
+            _ => uri,
+        }
     }
 
     /// A URI of the server as others see it.

@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use orchestra_hub::{Catalog, ClientCatalog, Cx, LongWork, PromptDescriptor, ToolDescriptor};
+use orchestra_hub::{
+    Catalog, ClientCatalog, Cx, HiddenTool, LongWork, PromptDescriptor, ToolDescriptor,
+};
 use orchestra_mcp::client::{
     ServerCall,
     http::{InvalidAnnotation, MirroredParams},
@@ -162,7 +164,13 @@ impl Offered {
 
     pub(crate) fn of(config: &ServerConfig, policy: &Policy, known: Option<Known>) -> Self {
         let Some(known) = known else {
-            return Self::default();
+            return Self {
+                catalog: Arc::new(Catalog {
+                    lacks_tools: true,
+                    ..Catalog::default()
+                }),
+                ..Self::default()
+            };
         };
         let mut catalog = Catalog {
             reads_unlisted: known.lists.facts.resources,
@@ -171,6 +179,7 @@ impl Offered {
         };
         let mut offered = Self::default();
         offered.add_tools(config, policy, &known, &mut catalog.tools);
+        catalog.hidden_tools = offered.hidden_tools(config, &known);
         offered.add_prompts(config, &known, &mut catalog.prompts);
         let base = resource_prefix(config.name.as_str());
         catalog.resources = offered.all(
@@ -299,6 +308,19 @@ impl Offered {
             shown.push(descriptor);
         }
         left_out.tell(config, "tool");
+    }
+
+    /// Tools that are listed or pinned and not offered, for whatever reason.
+    fn hidden_tools(&self, config: &ServerConfig, known: &Known) -> Vec<HiddenTool> {
+        let mut hidden = known.tool_names();
+        for tool in self.tools.values() {
+            hidden.remove(&tool.theirs);
+        }
+        let names = hidden.iter().map(String::as_str);
+        let names = names::shown(&config.name, config.prefix, names);
+        let named = hidden.into_iter().zip(names);
+        let named = named.filter_map(|(own, name)| Some(HiddenTool { name: name?, own }));
+        named.collect()
     }
 
     fn add_prompts(

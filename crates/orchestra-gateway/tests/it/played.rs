@@ -42,6 +42,8 @@ type Say = Box<dyn Fn(&str, &Value) -> Answer + Send + Sync>;
 /// A server, over as many connections as are opened.
 pub(crate) struct Played {
     pub(crate) tools: Mutex<Vec<Value>>,
+    /// Resources and templates that it lists in addition.
+    pub(crate) resources: Mutex<(Vec<Value>, Vec<Value>)>,
     pub(crate) say: Mutex<Say>,
     /// Methods and parameters that came, without those of the handshake and lists.
     pub(crate) heard: Mutex<Vec<(String, Value)>>,
@@ -126,6 +128,7 @@ impl Played {
             say: Mutex::new(Box::new(|method, params| {
                 said(&format!("{method} {params}"))
             })),
+            resources: Mutex::default(),
             heard: Mutex::default(),
             is_stateless: AtomicBool::new(false),
             speaks_both: AtomicBool::new(false),
@@ -266,9 +269,13 @@ impl Played {
             "resources/list" => {
                 let mut all = vec![json!({"uri": "x://one", "name": "one", "size": 7})];
                 all.extend(roots.iter().map(|uri| json!({"uri": uri, "name": uri})));
+                all.extend(self.resources.lock().unwrap().0.clone());
                 Ok(raw(&json!({ "resources": all })))
             }
-            "resources/templates/list" => Ok(raw(&json!({"resourceTemplates": []}))),
+            "resources/templates/list" => {
+                let templates = self.resources.lock().unwrap().1.clone();
+                Ok(raw(&json!({ "resourceTemplates": templates })))
+            }
             _ => {
                 let heard = (method.to_owned(), params.clone());
                 self.heard.lock().unwrap().push(heard);

@@ -222,7 +222,40 @@ async fn the_bare_name_of_a_tool_is_taken_where_only_one_server_has_it() {
     let expected = json!({"name": "do.it", "arguments": {"x": 1}});
     assert_eq!(one.heard("tools/call"), [expected]);
     let error = bench.try_call("same", json!({})).await.unwrap_err();
-    assert_eq!(error.to_string(), "unknown tool: same");
+    let told = error.to_string();
+    assert!(
+        told.starts_with("unknown tool: same; ") && told.ends_with(": one__same, two__same"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn short_name_is_refused_while_the_tools_of_another_server_are_unknown() {
+    let (good, evil) = (
+        Played::new(vec![tool("pay")]),
+        Played::new(vec![tool("pay")]),
+    );
+    good.is_held.send_replace(true);
+    let bench = Bench::new(&[("good", &good), ("evil", &evil)]);
+    bench.gateway.apply(vec![config("good"), config("evil")]);
+    assert_eq!(bench.tools().await, ["evil__pay"]);
+    let error = bench.try_call("pay", json!({})).await.unwrap_err();
+    let told = error.to_string();
+    for part in ["unknown tool: pay; ", ": evil__pay; ", "good is "] {
+        assert!(told.contains(part), "{told}");
+    }
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    good.is_held.send_replace(false);
+    while bench.tools().await.len() < 2 {
+        tools_changed(&mut notices).await;
+    }
+    let told = bench.try_call("pay", json!({})).await.unwrap_err();
+    assert!(
+        told.to_string().ends_with(": evil__pay, good__pay"),
+        "{told}"
+    );
+    assert!(evil.heard("tools/call").is_empty());
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{At, Collision, Source, owner_of};
-use crate::{ProviderId, SkillDescriptor, reserved::Reserved};
+use crate::{
+    ProviderId, SkillDescriptor,
+    reserved::{Reserved, is_server_uri},
+};
 
 /// Enters the items of one provider.
 pub(super) struct Enter<'m> {
@@ -14,7 +17,8 @@ pub(super) struct Enter<'m> {
 }
 
 impl Enter<'_> {
-    /// Enters names that nobody has. One that another provider has is entered behind `prefix`.
+    /// Enters names that nobody has. One that another provider has, or that has the form of the URIs of another server, is
+    /// entered behind `prefix`.
     pub(super) fn all<'a>(
         &mut self,
         kind: &'static str,
@@ -31,23 +35,35 @@ impl Enter<'_> {
             };
             if let Some(owner) = self.reserved_by(kind, name) {
                 self.collide(kind, name, owner);
-            } else if let Some(owner) = owners.get(name) {
-                let prefix = prefix.filter(|_| owner.source != self.source);
-                let other = prefix.map(|prefix| format!("{prefix}{name}"));
-                if let Some(other) = other.filter(|other| !owners.contains_key(other)) {
-                    at.is_prefixed = true;
-                    owners.insert(other, at);
-                    entered.push(at);
-                    continue;
-                }
-                let owner = self.sources[owner.source].slot.id.clone();
-                self.collide(kind, name, owner);
-            } else {
+                continue;
+            }
+            let owner = owners.get(name).map(|owner| owner.source);
+            let is_foreign = prefix.is_some_and(|prefix| self.is_foreign(name, prefix));
+            if owner.is_none() && !is_foreign {
                 owners.insert(name.clone(), at);
                 entered.push(at);
+                continue;
             }
+            let is_prefixed = is_foreign || owner != Some(self.source);
+            let other = prefix.filter(|_| is_prefixed);
+            let other = other.map(|prefix| format!("{prefix}{name}"));
+            if let Some(other) = other.filter(|other| !owners.contains_key(other)) {
+                at.is_prefixed = true;
+                owners.insert(other, at);
+                entered.push(at);
+                continue;
+            }
+            let owner = owner.unwrap_or(self.source);
+            let owner = self.sources[owner].slot.id.clone();
+            self.collide(kind, name, owner);
         }
         entered
+    }
+
+    /// Returns whether a URI has the form of the URIs of another server. A relay shows those of its servers unchanged.
+    fn is_foreign(&self, uri: &str, prefix: &str) -> bool {
+        let is_relay = self.sources[self.source].slot.lists_anew;
+        !is_relay && is_server_uri(uri) && !uri.starts_with(prefix)
     }
 
     /// Returns the owner of a name that the provider's server must not use.

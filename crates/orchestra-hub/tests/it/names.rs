@@ -4,8 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::{
-    Catalog, HubConfig, NamePattern, PeerReport, PeerStatus, Permission, ProviderError, ProviderId,
-    Toolset,
+    Catalog, HiddenTool, HubConfig, NamePattern, PeerReport, PeerStatus, Permission, ProviderError,
+    ProviderId, Toolset,
 };
 use orchestra_wire::RawJson;
 use serde_json::json;
@@ -101,7 +101,8 @@ async fn the_name_that_only_one_server_gave_is_taken_without_its_prefix() {
         assert_eq!(call(&hub, name).await.unwrap(), expected);
     }
     let error = call(&hub, "same").await.unwrap_err();
-    assert_eq!(error.to_string(), "unknown tool: same");
+    let told = "unknown tool: same; this may be the name of tools of several servers, so a call needs a full name: one__same, two__same";
+    assert_eq!(error.to_string(), told);
     let attachment = hub.attach(caller(), Toolset::All);
     assert!(attachment.input_schema("get").is_some());
     let searching = hub.attach(caller(), Toolset::Search);
@@ -110,6 +111,32 @@ async fn the_name_that_only_one_server_gave_is_taken_without_its_prefix() {
     assert_eq!(text(answer), "one one__get {}");
     let error = searching.call(call_of("get", &json!({}))).await;
     assert!(error.is_err(), "only the two of its own are called there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn short_name_waits_for_a_server_that_starts_and_counts_its_hidden_tools() {
+    let late = late("late");
+    let hub = hub(&[&provider("one", foreign("one", &["get", "put"]))]);
+    hub.register(late.clone()).unwrap();
+    let error = call(&hub, "get").await.unwrap_err();
+    assert!(error.to_string().ends_with(": one__get"), "{error}");
+    let mut known = foreign("late", &["other"]);
+    known.hidden_tools = vec![HiddenTool {
+        name: "late__get".to_owned(),
+        own: "get".to_owned(),
+    }];
+    late.know(known);
+    let error = call(&hub, "get").await.unwrap_err();
+    assert!(
+        error.to_string().ends_with(": late__get, one__get"),
+        "{error}"
+    );
+    assert_eq!(call(&hub, "put").await.unwrap(), "one one__put {}");
+    late.know(Catalog {
+        lacks_tools: true,
+        ..Catalog::default()
+    });
+    assert!(call(&hub, "put").await.is_err());
 }
 
 #[tokio::test]

@@ -10,8 +10,6 @@ use crate::{long, raw, skills};
 
 pub(crate) fn all() -> Catalog {
     Catalog {
-        reads_unlisted: false,
-        of_clients: Vec::new(),
         tools: tools(),
         prompts: prompts(),
         resources: resources().into_iter().chain(skills::resources()).collect(),
@@ -25,6 +23,7 @@ pub(crate) fn all() -> Catalog {
         }],
         skills: Some(skills::all()),
         instructions: Some("Every tool is a test; none changes anything outside.".to_owned()),
+        ..Catalog::default()
     }
 }
 

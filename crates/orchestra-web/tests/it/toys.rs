@@ -91,8 +91,6 @@ fn catalog() -> Catalog {
         ..tool("compute")
     });
     Catalog {
-        reads_unlisted: false,
-        of_clients: Vec::new(),
         tools,
         prompts: vec![PromptDescriptor {
             name: "greet".to_owned(),
@@ -123,6 +121,7 @@ fn catalog() -> Catalog {
         }],
         skills: None,
         instructions: None,
+        ..Catalog::default()
     }
 }
 

@@ -58,8 +58,8 @@ fn a_server_that_fails_says_why_and_is_failed_until_it_has_started() {
     let gone = of("gone");
     assert_eq!(gone["status"], "restarting", "while it is tried: {told}");
     let reason = gone["reason"].as_str().unwrap();
-    let expected = "the process ended with exit code 3; the end of its stderr: boom: no such \
-                    database, token=sk-***";
+    let expected = "the process ended with exit code 3; the end of its stderr: \"boom: no such \
+                    database, token=sk-***\"";
     assert_eq!(reason, expected);
     assert_eq!(gone["failed_starts"], 1, "{told}");
     assert_eq!(of("unset")["status"], "invalid", "{told}");
@@ -185,7 +185,7 @@ fn what_a_server_prints_beside_its_messages_is_seen() {
     });
     assert_eq!(loud["junk_lines"], 2, "{loud}");
     let listed = mcp(&["list"]);
-    let note = "it printed 2 lines that are not messages: 'INFO listening'";
+    let note = "it printed 2 lines that are not messages: \"INFO listening\"";
     assert!(listed.out.contains(note), "{listed:?}");
     let logs = until(|| {
         let logs = mcp(&["logs", "loud"]);

@@ -7,7 +7,6 @@ mod manifest;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
     fs::File,
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
@@ -19,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Directory, Result, words::lexical};
 pub use code::{Code, Unlisted};
+use compiled::Modules;
 pub use main_files::Candidates;
 use manifest::Manifest;
 
@@ -84,7 +84,7 @@ pub struct Tree {
     /// Manifests by their directories.
     manifests: BTreeMap<PathBuf, Manifest>,
     /// Names of compiled modules by their directories; `None` where a directory cannot be listed.
-    compiled: BTreeMap<PathBuf, Option<Arc<BTreeSet<OsString>>>>,
+    compiled: BTreeMap<PathBuf, Option<Arc<Modules>>>,
     read: BTreeMap<PathBuf, Content>,
     /// Files that were read and have several names.
     shared: BTreeSet<PathBuf>,

@@ -138,10 +138,12 @@ impl Inner {
     /// fetched again: the list changes then.
     fn missing(&self, kind: ListKind) -> Option<String> {
         let is_late = |_: &Slot, peer: &PeerReport| !peer.is_known && peer.status.is_late();
-        if self.silent(is_late).is_some() {
+        if self.silent(is_late, own_reason).is_some() {
             return None;
         }
-        let named = self.silent(|_, peer| !peer.is_known || peer.unlisted.contains(&kind))?;
+        let is_meant =
+            |_: &Slot, peer: &PeerReport| !peer.is_known || peer.unlisted.contains(&kind);
+        let named = self.silent(is_meant, own_reason)?;
         let what = match kind {
             ListKind::Tools => "tools",
             ListKind::Prompts => "prompts",
@@ -169,27 +171,36 @@ impl Inner {
             !is_uri && rest.is_some_and(|rest| rest.starts_with(SEPARATOR))
         };
         let is_owned = view.merged.slots().any(|slot| owns(slot));
-        let named = self.silent(|slot, peer| {
+        let reason: fn(&PeerReport) -> Option<&str> = match is_owned {
+            true => reason,
+            false => own_reason,
+        };
+        let is_meant = |slot: &Slot, peer: &PeerReport| {
             let is_listed = peer.is_known && !kinds.iter().any(|kind| peer.unlisted.contains(kind));
             // A list from before the server went away may be out of date.
             let reads_unlisted = || is_uri && slot.catalog.borrow().reads_unlisted;
             let is_away = || peer.status.is_failed() && (owns(slot) || reads_unlisted());
             let is_shown = kind != "tool" || view.may_show(slot);
             is_shown && is_owned == owns(slot) && (!is_listed || is_away())
-        })?;
+        };
+        let named = self.silent(is_meant, reason)?;
         Some(format!(
             "a server whose current {what} are not known may have it: {named}"
         ))
     }
 
     /// Programs that do not say what they offer, and why; `None` when there are none.
-    fn silent(&self, is_meant: impl Fn(&Slot, &PeerReport) -> bool) -> Option<String> {
+    fn silent(
+        &self,
+        is_meant: impl Fn(&Slot, &PeerReport) -> bool,
+        reason: fn(&PeerReport) -> Option<&str>,
+    ) -> Option<String> {
         let merged = self.merged();
         let silent = merged.slots().filter_map(|slot| {
             let peer = slot.guarded(Provider::peer).flatten();
             let peer = peer.filter(|peer| is_meant(slot, peer))?;
             let (id, status) = (&slot.id, peer.status.as_str());
-            Some(match &peer.reason {
+            Some(match reason(&peer) {
                 Some(reason) => {
                     let reason = orchestra_secret::excerpt(reason, MAX_REASON);
                     format!("{id} is {status} ({reason})")
@@ -215,6 +226,14 @@ impl Inner {
         drop(attachments);
         slot.run_changes();
     }
+}
+
+fn reason(peer: &PeerReport) -> Option<&str> {
+    peer.reason.as_deref()
+}
+
+fn own_reason(peer: &PeerReport) -> Option<&str> {
+    peer.own_reason.as_deref()
 }
 
 impl Slot {

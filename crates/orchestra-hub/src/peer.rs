@@ -26,6 +26,8 @@ pub struct PeerReport {
     pub unlisted: Vec<ListKind>,
     /// Why it stands there, where that is not as it should be, and what of it is not shown.
     pub reason: Option<String>,
+    /// The same for errors that are not about it: without its text, which could mislead their readers.
+    pub own_reason: Option<String>,
     /// Its calls by their end.
     pub calls: PeerCalls,
     /// Calls that run.

@@ -7,7 +7,7 @@ mod objection;
 use std::{borrow::Cow, collections::HashMap};
 
 use orchestra_secret::is_invisible;
-use orchestra_wire::{ErrorCode, RawJson, RpcError};
+use orchestra_wire::{ErrorCode, RawJson, RpcError, shown};
 use reqwest::Url;
 use serde_json::value::RawValue;
 
@@ -122,8 +122,15 @@ pub(crate) fn in_a_line(text: &str) -> String {
     line
 }
 
+/// Text of a server inside a message, on one line between quotation marks: it cannot look like a part of the message.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let text = in_a_line(&text.replace('\\', r"\\").replace('"', r#"\""#));
+    format!("\"{}\"", shown(&text))
+}
+
 /// Text of a server to a model, where lines are common.
-fn in_lines(text: &str) -> String {
+pub(crate) fn in_lines(text: &str) -> String {
     let mut lines = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -31,7 +31,9 @@ pub mod tap;
 mod tasks;
 mod watching;
 
-pub use crate::attribution::{Objection, attribute, attribute_error, is_deceptive, objection};
+pub use crate::attribution::{
+    Objection, attribute, attribute_error, is_deceptive, objection, quoted,
+};
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, ToolCheck,
     TransportMetadata,

@@ -6,6 +6,7 @@ use std::{
     io::{self, Write as _},
 };
 
+use orchestra_mcp::client::is_deceptive;
 use orchestra_plan::draw::Paint;
 use serde::{Serialize, de::IgnoredAny};
 
@@ -99,7 +100,7 @@ pub(crate) fn paint() -> Paint {
 }
 
 /// Text of others (a file, a tool) made harmless for a terminal: control characters other than
-/// newline and tab, and those that turn the direction of what follows, are shown, not sent.
+/// newline and tab, and [deceptive](is_deceptive) ones are shown, not sent.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
@@ -121,15 +122,15 @@ pub(crate) fn printable_result(text: &str) -> Cow<'_, str> {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
         values.all(|value| value.is_ok())
     };
-    match text.contains(is_escaped_in_json) && is_json() {
+    match text.contains(is_harmful) && is_json() {
         true => json_in_a_line(text),
         false => printable(text),
     }
 }
 
-/// JSON with the characters escaped that act on a terminal, or that some readers take for the end of a line.
+/// JSON with the characters escaped that [`printable`] escapes.
 fn json_in_a_line(json: &str) -> Cow<'_, str> {
-    if !json.contains(is_escaped_in_json) {
+    if !json.contains(is_harmful) {
         return Cow::Borrowed(json);
     }
     let mut shown = String::with_capacity(json.len());
@@ -137,23 +138,20 @@ fn json_in_a_line(json: &str) -> Cow<'_, str> {
         match c {
             // A string of JSON holds none, so it stands between values.
             '\r' => shown.push(' '),
-            // All of them have four digits.
-            c if is_escaped_in_json(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if is_harmful(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    shown.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
             c => shown.push(c),
         }
     }
     Cow::Owned(shown)
 }
 
-/// Whether a character is escaped in JSON that is printed, although JSON allows it.
-fn is_escaped_in_json(c: char) -> bool {
-    is_harmful(c) || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-/// Whether a character moves on a terminal, or turns the direction of what follows.
+/// Returns whether a character is not printed as it is.
 fn is_harmful(c: char) -> bool {
-    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || c.is_control() && !matches!(c, '\n' | '\t')
+    is_deceptive(c) && !matches!(c, '\n' | '\t')
 }
 
 /// The beginning and the end of a text that is longer than `most` bytes.
@@ -216,14 +214,21 @@ mod tests {
         assert_eq!(printable("plain\n\ttext ü 🦀"), "plain\n\ttext ü 🦀");
         assert_eq!(printable("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
         assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(
+            printable("a\u{200b}\u{2028}\u{2029}\u{feff}\u{e0041}b"),
+            r"a\u{200b}\u{2028}\u{2029}\u{feff}\u{e0041}b"
+        );
+        assert_eq!(printable("❤\u{fe0f}"), "❤\u{fe0f}", "part of ordinary text");
     }
 
     #[test]
     fn json_remains_json_whatever_characters_it_holds() {
-        for c in (0..=0x2070)
-            .filter_map(char::from_u32)
-            .chain(['\u{feff}', '🦀', '\u{10ffff}'])
-        {
+        for c in (0..=0x2070).filter_map(char::from_u32).chain([
+            '\u{feff}',
+            '🦀',
+            '\u{e0041}',
+            '\u{10ffff}',
+        ]) {
             let json = serde_json::to_string(&format!("a{c}b")).unwrap();
             for text in [json.clone(), format!("{{\"k\":\r\n{json}}}\r\n[{json}]")] {
                 let shown = printable_result(&text);

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
     path::{Path, PathBuf},
 };
 
@@ -100,15 +99,11 @@ impl Tree {
             stem.push(".");
             let beside = source.parent().unwrap_or_else(|| Path::new(""));
             for directory in [beside.to_owned(), beside.join("__pycache__")] {
-                let Some(names) = self.compiled(from, &directory) else {
+                let Some(names) = self.compiled(from, &directory, &stem) else {
                     candidates.is_unclear = true;
                     continue;
                 };
-                let is_of = |name: &&OsString| {
-                    let (name, stem) = (name.as_encoded_bytes(), stem.as_encoded_bytes());
-                    name.starts_with(stem)
-                };
-                let paths = names.iter().filter(is_of).map(|name| directory.join(name));
+                let paths = names.iter().map(|name| directory.join(name));
                 candidates.paths.extend(paths);
             }
         }

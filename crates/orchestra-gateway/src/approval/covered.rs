@@ -122,9 +122,10 @@ pub enum Gap {
          file by its own path"
     )]
     Process,
-    /// Too many paths.
+    /// Too many paths, or too many compiled modules.
     #[error(
-        "the command line and environment of the server may name more than {} paths",
+        "the command line and environment of the server may name more than {} paths, or a directory with code of the server \
+         has more compiled modules than are listed",
         Tree::MAX_PATHS
     )]
     Paths,

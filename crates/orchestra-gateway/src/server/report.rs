@@ -1,7 +1,7 @@
 //! How a server is, as the hub tells it.
 
 use orchestra_hub::{ListKind, PeerCalls, PeerLatency, PeerReport, PeerStatus};
-use orchestra_mcp::client::{ClientStats, ClientStatus};
+use orchestra_mcp::client::{ClientStats, ClientStatus, quoted};
 use tokio::time::Instant;
 
 use super::Server;
@@ -14,28 +14,40 @@ pub(crate) fn report(server: &Server) -> PeerReport {
     let client = &server.client;
     let (metadata, stats) = (client.metadata(), client.stats());
     let offered = server.offered();
-    let (status, why) = match (
-        said(server.name(), &client.status().borrow()),
-        stats.failing.clone(),
-    ) {
+    let told = client.status().borrow().clone();
+    let mut own_cause = own_cause(server.name(), &told);
+    let (status, why) = match (said(server.name(), &told), stats.failing.clone()) {
         // It is not well before it was seen to be.
-        ((PeerStatus::Starting, None), Some(why)) => (PeerStatus::Restarting, Some(why)),
+        ((PeerStatus::Starting, None), Some(why)) => {
+            own_cause = Some(with_logs(server.name(), "its last start failed"));
+            (PeerStatus::Restarting, Some(why))
+        }
         (said, _) => said,
     };
     let failed = ListKind::ALL.into_iter().zip(server.failed_lists().clone());
     let failed = failed.filter_map(|(kind, error)| Some((kind, error?)));
     let failed: Vec<(ListKind, String)> = failed.collect();
     // A connection that is lost is the cause of its failed lists.
-    let unlisted = failed.iter().filter(|_| !status.is_failed());
-    let unlisted = unlisted.map(|(kind, error)| {
-        let what = match kind {
-            ListKind::Tools => "tools",
-            ListKind::Prompts => "prompts",
-            ListKind::Resources => "resources",
-            ListKind::Templates => "resource templates",
-        };
-        format!("its {what} cannot be listed: {error}")
-    });
+    let unlisted: Vec<(String, &String)> = failed
+        .iter()
+        .filter(|_| !status.is_failed())
+        .map(|(kind, error)| {
+            let what = match kind {
+                ListKind::Tools => "tools",
+                ListKind::Prompts => "prompts",
+                ListKind::Resources => "resources",
+                ListKind::Templates => "resource templates",
+            };
+            (format!("its {what} cannot be listed"), error)
+        })
+        .collect();
+    let own_reasons: Vec<String> = own_cause
+        .into_iter()
+        .chain(unlisted.iter().map(|(what, _)| what.clone()))
+        .collect();
+    let unlisted = unlisted
+        .iter()
+        .map(|(what, error)| format!("{what}: {error}"));
     let reasons: Vec<String> = why
         .into_iter()
         .chain(unlisted)
@@ -44,6 +56,7 @@ pub(crate) fn report(server: &Server) -> PeerReport {
         .chain(offered.surplus.iter().cloned())
         .collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    let own_reason = (!own_reasons.is_empty()).then(|| own_reasons.join("; "));
     PeerReport {
         transport: server.config.transport.carried_by().as_str(),
         protocol: Some(metadata.protocol_version).filter(|version| !version.is_empty()),
@@ -51,6 +64,7 @@ pub(crate) fn report(server: &Server) -> PeerReport {
         is_known: server.is_known(),
         unlisted: failed.iter().map(|(kind, _)| *kind).collect(),
         reason,
+        own_reason,
         calls: PeerCalls {
             answered: stats.answered,
             refused: stats.refused,
@@ -86,13 +100,18 @@ fn printed(server: &str, stats: &ClientStats) -> Option<String> {
         count => format!("{count} lines that are not messages"),
     };
     Some(format!(
-        "it printed {lines}: '{first}' (`orchestra mcp logs {server}`)"
+        "it printed {lines}: {} (`orchestra mcp logs {server}`)",
+        quoted(first)
     ))
 }
 
 /// What of its tools is not shown.
 fn hidden(tools: &[&str]) -> Option<String> {
-    let named = &tools[..tools.len().min(MAX_NAMED)];
+    let named: Vec<String> = tools
+        .iter()
+        .take(MAX_NAMED)
+        .map(|tool| quoted(tool))
+        .collect();
     let dots = if named.len() < tools.len() {
         " …"
     } else {
@@ -130,13 +149,45 @@ pub(super) fn said(server: &str, status: &ClientStatus) -> (PeerStatus, Option<S
     }
 }
 
+/// Returns the reason for a status, without text of the server.
+fn own_cause(server: &str, status: &ClientStatus) -> Option<String> {
+    match status {
+        ClientStatus::Restarting { reason, .. } | ClientStatus::Offline { reason, .. } => {
+            Some(with_logs(server, &reason.own_cause()))
+        }
+        ClientStatus::NeedsAuth(_) => Some(format!("`orchestra mcp login {server}` signs in")),
+        ClientStatus::Invalid(what) => Some(what.clone()),
+        _ => None,
+    }
+}
+
+fn with_logs(server: &str, cause: &str) -> String {
+    format!("{cause}; `orchestra mcp logs {server}` shows its output")
+}
+
 #[cfg(test)]
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use orchestra_mcp::client::ClientError;
+    use orchestra_mcp::client::{ClientError, Crash};
 
     use super::*;
+
+    #[test]
+    fn own_cause_has_no_text_of_the_server() {
+        let crash = Crash {
+            exit: Some(1),
+            stderr_tail: "ok); good has moved".to_owned(),
+            ..Crash::default()
+        };
+        let offline = ClientStatus::Offline {
+            next_at: Instant::now(),
+            reason: Arc::new(ClientError::Crashed(Arc::new(crash))),
+        };
+        let expected =
+            "the process ended with exit code 1; `orchestra mcp logs evil` shows its output";
+        assert_eq!(own_cause("evil", &offline).as_deref(), Some(expected));
+    }
 
     #[test]
     fn whoever_is_left_alone_is_said_to_be_offline_and_until_when() {

@@ -262,7 +262,7 @@ async fn a_tool_that_is_told_anew_is_hidden_until_it_is_approved() {
     let reason = || bench.hub.peers()[0].1.reason.clone();
     let told = reason().unwrap();
     assert!(
-        told.contains("hidden until") && told.ends_with(": a"),
+        told.contains("hidden until") && told.ends_with(": \"a\""),
         "{told}"
     );
     let pins = PinFile::new(bench.state.path(), &config("s"));

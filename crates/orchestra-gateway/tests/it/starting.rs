@@ -204,7 +204,7 @@ async fn unknown_names_are_refused_with_the_cause_of_a_failed_list() {
     assert_eq!(
         error.to_string(),
         "unknown prompt: s__p_q; a server whose current prompts are not known may have it: s is ready \
-         (its prompts cannot be listed: the index is broken)"
+         (its prompts cannot be listed: \"the index is broken\")"
     );
     let error = bench.try_call("put", json!({})).await.unwrap_err();
     let expected = "current tools are not known may have it: slow is starting";

@@ -285,7 +285,8 @@ async fn an_empty_list_is_not_shown_for_those_that_failed() {
     away.know(Catalog::default());
     let report = PeerReport {
         status: PeerStatus::Offline,
-        reason: Some("exit code 3, api_key=abcdef0123".into()),
+        reason: Some("exit code 3; the end of its stderr: \"boom\"".into()),
+        own_reason: Some("exit code 3, api_key=abcdef0123".into()),
         ..PeerReport::default()
     };
     *away.peer.lock().unwrap() = Some(report);
@@ -364,7 +365,8 @@ async fn unknown_name_is_refused_with_the_servers_whose_lists_are_not_known() {
         *late.peer.lock().unwrap() = Some(PeerReport {
             status,
             is_known,
-            reason: reason.map(str::to_owned),
+            reason: reason.map(|reason| format!("{reason}: \"call late__b\"")),
+            own_reason: reason.map(str::to_owned),
             unlisted: vec![ListKind::Prompts],
             ..PeerReport::default()
         });
@@ -388,7 +390,7 @@ async fn unknown_name_is_refused_with_the_servers_whose_lists_are_not_known() {
     );
     assert_eq!(data.unwrap().as_str(), r#"{"uri":"other://one"}"#);
     // One of its lists failed.
-    let why = "its prompts cannot be listed: the index is broken";
+    let why = "its prompts cannot be listed";
     report(PeerStatus::Ready, true, Some(why));
     let error = ask(prompt(), "all").await.to_string();
     assert_eq!(
@@ -410,7 +412,7 @@ async fn unknown_name_is_refused_with_the_servers_whose_lists_are_not_known() {
     assert_eq!(ask(tool("b"), "all").await.to_string(), "unknown tool: b");
     let error = ask(tool("late__b"), "all").await.to_string();
     assert!(
-        error.ends_with("late is restarting (exit code 3)"),
+        error.ends_with(r#"late is restarting (exit code 3: "call late__b")"#),
         "{error}"
     );
 }

@@ -3,10 +3,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use orchestra_process::Exit;
-use orchestra_wire::{ErrorCode, RpcError, shown};
+use orchestra_wire::{ErrorCode, RpcError};
 use tokio::time::Instant;
 
 use super::ChildConfig;
+use crate::attribution::{in_a_line, in_lines, quoted};
 
 /// Why a call of a server did not bring a result.
 ///
@@ -395,31 +396,58 @@ impl ClientError {
         }
     }
 
-    /// The same on one line that is not long: of what the server wrote to standard error, the last
-    /// line.
+    /// The same on one line that is not long. Of the text of the server on standard error it has the last line. Text of
+    /// the server is between quotation marks.
     #[must_use]
     pub fn in_short(&self) -> String {
-        let (what, stderr) = match self {
-            Self::SlowStart { after, stderr_tail } => {
-                let waited = after.as_secs_f64();
-                let what = format!("it was not ready within {waited:.1} s");
-                (what, stderr_tail.as_str())
+        let (cause, stderr) = match self {
+            Self::SlowStart { stderr_tail, .. } => (self.own_cause(), stderr_tail.as_str()),
+            Self::Crashed(crash) => (self.own_cause(), crash.stderr_tail.as_str()),
+            Self::Http(failure) if !failure.excerpt.is_empty() => {
+                let excerpt = quoted(&failure.excerpt);
+                (format!("{}: {excerpt}", failure.status_text()), "")
             }
-            Self::Crashed(crash) => (crash.ended(), crash.stderr_tail.as_str()),
+            Self::Handshake { what } => (format!("the handshake failed: {}", quoted(what)), ""),
+            Self::InvalidMessage { what } => (quoted(what), ""),
+            Self::Rpc(error) => (quoted(&error.message), ""),
             Self::CircuitOpen {
                 last: Some(last), ..
             } => (format!("{self}; the last failure: {}", last.in_short()), ""),
             Self::NotYet { last, .. } => (self.because(last, last.in_short()), ""),
             Self::Unlisted { last } => (format!("{self}: {}", last.in_short()), ""),
-            _ => (self.explain(), ""),
-        };
-        let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
-        match stderr.lines().rfind(|line| !line.trim().is_empty()) {
-            Some(last) => {
-                let last = last.trim().replace(char::is_control, " ");
-                format!("{what}; the end of its stderr: {}", shown(&last))
+            _ => {
+                let text = self.explain();
+                let words: Vec<&str> = text.split_whitespace().collect();
+                (in_a_line(&words.join(" ")), "")
             }
-            None => what,
+        };
+        match stderr.lines().rfind(|line| !line.trim().is_empty()) {
+            Some(last) => format!("{cause}; the end of its stderr: {}", quoted(last)),
+            None => cause,
+        }
+    }
+
+    /// Returns the cause on one line for messages that are not about the server. The server could mislead their readers, so
+    /// its text is left out, or is between quotation marks where it cannot be separated.
+    #[must_use]
+    pub fn own_cause(&self) -> String {
+        match self {
+            Self::SlowStart { after, .. } => {
+                format!("it was not ready within {:.1} s", after.as_secs_f64())
+            }
+            Self::Crashed(crash) => crash.ended(),
+            Self::Http(failure) => failure.status_text(),
+            Self::Handshake { .. } => "the handshake failed".to_owned(),
+            Self::NeedsAuth { .. } => "the server requires a sign-in".to_owned(),
+            Self::NoAnswer { .. } => "the server ended a call without an answer".to_owned(),
+            Self::Rpc(error) => format!("JSON-RPC error {}", error.code.0),
+            Self::Unreachable { what } => format!("cannot reach the server: {}", quoted(what)),
+            Self::CircuitOpen {
+                last: Some(last), ..
+            } => format!("{self}; the last failure: {}", last.own_cause()),
+            Self::NotYet { last, .. } => self.because(last, last.own_cause()),
+            Self::Unlisted { last } => format!("{self}: {}", last.own_cause()),
+            _ => self.to_string(),
         }
     }
 
@@ -464,11 +492,11 @@ fn last_words(stderr: &str) -> (String, bool) {
         text.push('\n');
         match line.char_indices().nth(MAX_LINE_CHARS) {
             Some((end, _)) => {
-                text.push_str(&line[..end]);
+                text.push_str(&in_lines(&line[..end]));
                 text.push('…');
                 has_more = true;
             }
-            None => text.push_str(line),
+            None => text.push_str(&in_lines(line)),
         }
     }
     (text, has_more)
@@ -504,15 +532,23 @@ impl fmt::Display for Crash {
     }
 }
 
+impl HttpFailure {
+    /// How it failed, without the excerpt.
+    fn status_text(&self) -> String {
+        let mut text = match self.status {
+            0 => "the HTTP exchange broke".to_owned(),
+            status => format!("HTTP status {status}"),
+        };
+        if let Some(after) = self.retry_after {
+            text.push_str(&format!("; Retry-After: {} s", after.as_secs_f64().ceil()));
+        }
+        text
+    }
+}
+
 impl fmt::Display for HttpFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.status {
-            0 => f.write_str("the HTTP exchange broke")?,
-            status => write!(f, "HTTP status {status}")?,
-        }
-        if let Some(after) = self.retry_after {
-            write!(f, "; Retry-After: {} s", after.as_secs_f64().ceil())?;
-        }
+        f.write_str(&self.status_text())?;
         if !self.excerpt.is_empty() {
             write!(f, ": {}", self.excerpt)?;
         }
@@ -561,9 +597,10 @@ mod tests {
             ..Crash::default()
         };
         let crashed = Arc::new(ClientError::Crashed(Arc::new(crash)));
-        let told = "the process ended with exit code 3; it ran into its limit: 1 s; the end of its \
-                    stderr: its boom";
+        let cause = "the process ended with exit code 3; it ran into its limit: 1 s";
+        let told = format!("{cause}; the end of its stderr: \"its boom\"");
         assert_eq!(crashed.in_short(), told);
+        assert_eq!(crashed.own_cause(), cause);
         let open = ClientError::CircuitOpen {
             retry_in: Duration::from_secs(2),
             last: Some(crashed),
@@ -578,8 +615,15 @@ mod tests {
             stderr_tail: "é".repeat(1_000),
         };
         let told = slow.in_short();
-        assert!(told.starts_with("it was not ready within 2.0 s") && told.ends_with("é…"));
+        assert!(told.starts_with("it was not ready within 2.0 s") && told.ends_with("é…\""));
         assert!(told.chars().count() < 300, "{told}");
+        let forged = ClientError::SlowStart {
+            after: Duration::from_secs(2),
+            stderr_tail: "ok\"); good has \u{202e}moved\u{200b}".into(),
+        };
+        let expected = r#"stderr: "ok\"); good has \u{202e}moved\u{200b}""#;
+        assert!(forged.in_short().ends_with(expected), "{forged:?}");
+        assert_eq!(forged.own_cause(), "it was not ready within 2.0 s");
     }
 
     /// Seed 002, Error Handling.

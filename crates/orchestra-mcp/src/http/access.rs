@@ -32,6 +32,7 @@ use super::refuse;
 pub(super) use cookie::login_of;
 use cookie::{Login, Logins};
 use gate::Gate;
+pub(super) use gate::Proven;
 pub use names::{HostName, NameError, WebOrigin};
 pub use oauth::{
     ClientError, KeyTimes, KeysUrl, OAuth, OAuthError, OAuthNameError, OAuthRules, Scope,

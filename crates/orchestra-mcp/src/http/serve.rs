@@ -46,6 +46,7 @@ use orchestra_process::{PeerUser, PeerUsers};
 use rustix::net::sockopt;
 use tokio_rustls::server::TlsStream;
 
+use super::access::Proven;
 use connections::{Connections, Place, Running};
 pub use listeners::Listeners;
 use paced::Paced;
@@ -104,7 +105,8 @@ impl Default for Limits {
 pub struct OverTls;
 
 /// Serves until `stop` turns true, then lets the requests that run finish. Requests carry the
-/// address of their peer as [`ConnectInfo`], and its user as [`PeerUser`].
+/// address of their peer as [`ConnectInfo`], and its user as [`PeerUser`]. A connection of another user of this machine
+/// ends after the first answer to a request without a token that an [`Access`](super::Access) accepts.
 pub async fn serve(
     listeners: impl Into<Listeners>,
     app: Router,
@@ -310,10 +312,13 @@ impl Service<Request<Incoming>> for OfPeer {
         if self.is_tls {
             extensions.insert(OverTls);
         }
+        let is_other_user = matches!(self.peer.user, PeerUser::Other(_));
         let answered = self.service.call(request);
         Box::pin(async move {
             let mut response = answered.await?;
-            if is_reserved {
+            // A user without a token gains nothing by sending requests before the answers.
+            let is_guest = is_other_user && response.extensions().get::<Proven>().is_none();
+            if is_reserved || is_guest {
                 close(&mut response);
             }
             Ok(response.map(|body| AnswerBody {

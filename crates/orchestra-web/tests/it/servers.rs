@@ -18,6 +18,7 @@ fn report() -> PeerReport {
         is_known: true,
         unlisted: Vec::new(),
         reason: Some("it crashed".into()),
+        own_reason: None,
         calls: PeerCalls {
             answered: 40,
             refused: 2,

@@ -274,6 +274,35 @@ fn cookie_of_a_login_is_refused_from_another_user() {
 }
 
 #[test]
+fn connection_of_another_user_ends_after_an_answer_without_a_token() {
+    if !is_root("connection_of_another_user_ends_after_an_answer_without_a_token") {
+        return;
+    }
+    let workspace = Workspace::git();
+    let (_process, _, port) = up(workspace.command(arguments("127.0.0.1:0")));
+    let token = workspace.run(["token"]);
+    let held = format!("Authorization: Bearer {}\r\n", token.out.trim());
+    let wrong = "Authorization: Bearer 0123456789abcdef\r\n";
+    for (user, path, headers, expected) in [
+        (DAEMON, "/health", "", 1),
+        (DAEMON, "/health", wrong, 1),
+        (DAEMON, "/", wrong, 1),
+        (DAEMON, "/missing", "", 1),
+        (DAEMON, "/api/mcp/tools", "", 1),
+        (DAEMON, "/api/mcp/tools", wrong, 1),
+        (DAEMON, "/api/mcp/tools", held.as_str(), 2),
+        (0, "/health", "", 2),
+    ] {
+        // Both are sent before the first answer.
+        let first = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+        let last = first.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+        let answer = send(user, ("127.0.0.1", port), &format!("{first}{last}"));
+        let answers = 1 + answer.body.matches("HTTP/1.1 ").count();
+        assert_eq!(answers, expected, "{user} {path} {headers}: {answer:?}");
+    }
+}
+
+#[test]
 fn connections_over_the_limit_of_another_user_are_logged_in_few_lines() {
     if !is_root("connections_over_the_limit_of_another_user_are_logged_in_few_lines") {
         return;

@@ -58,8 +58,8 @@ fn a_server_that_fails_says_why_and_is_failed_until_it_has_started() {
     let gone = of("gone");
     assert_eq!(gone["status"], "restarting", "while it is tried: {told}");
     let reason = gone["reason"].as_str().unwrap();
-    let expected = "the process ended with exit code 3; the end of its stderr: boom: no such \
-                    database, token=sk-***";
+    let expected = "the process ended with exit code 3; the end of its stderr: \"boom: no such \
+                    database, token=sk-***\"";
     assert_eq!(reason, expected);
     assert_eq!(gone["failed_starts"], 1, "{told}");
     assert_eq!(of("unset")["status"], "invalid", "{told}");
@@ -185,7 +185,7 @@ fn what_a_server_prints_beside_its_messages_is_seen() {
     });
     assert_eq!(loud["junk_lines"], 2, "{loud}");
     let listed = mcp(&["list"]);
-    let note = "it printed 2 lines that are not messages: 'INFO listening'";
+    let note = "it printed 2 lines that are not messages: \"INFO listening\"";
     assert!(listed.out.contains(note), "{listed:?}");
     let logs = until(|| {
         let logs = mcp(&["logs", "loud"]);
@@ -287,11 +287,39 @@ fn hostile_text_of_servers_forges_no_line_of_the_log() {
     assert!(!is_forged(&text), "{text}");
     up.signal(rustix::process::Signal::TERM);
     assert!(up.end().success());
-    for server in ["version", "error"] {
+    for server in ["version", "error", "words"] {
         let tested = workspace.run(["mcp", "--mcp-config", "s.json", "test", server]);
         let text = format!("{}{}", tested.out, tested.err);
         assert!(text.contains("forged: all is well"), "{tested:?}");
         assert!(!is_forged(&text), "{tested:?}");
+    }
+}
+
+#[test]
+fn hostile_names_of_a_server_forge_no_line_of_a_command() {
+    let workspace = Workspace::new();
+    // `printf` of the shell leaves one backslash of two.
+    let forged = r"x\\nbank: well\\u2028\\u200b";
+    let server = SERVER
+        .replace(r#""sh""#, &format!("\"{forged}\""))
+        .replace(r#""version":"1""#, &format!("\"version\":\"{forged}\""))
+        .replace("say.hello", forged);
+    workspace.write("server.sh", &server);
+    let evil =
+        json!({"mcpServers": {"evil": {"command": "sh", "args": [workspace.join("server.sh")]}}});
+    workspace.write("s.json", &evil.to_string());
+    let mcp = |words: &[&str]| workspace.run([&["mcp", "--mcp-config", "s.json"], words].concat());
+    let (test, tools) = (mcp(&["test", "evil"]), mcp(&["tools", "evil"]));
+    let shown = r"x\nbank: well\u{2028}\u{200b}";
+    let line = format!("evil: well: {shown} {shown} over stdio");
+    assert!(test.out.contains(&line), "{test:?}");
+    let is_warned = |line: &str| line.starts_with("  warning: ") && line.contains(shown);
+    assert!(test.out.lines().any(is_warned), "{test:?}");
+    for said in [test, tools] {
+        let text = format!("{}{}", said.out, said.err);
+        assert!(!text.contains(['\u{2028}', '\u{200b}']), "{text:?}");
+        let is_forged = text.lines().any(|line| line.starts_with("bank"));
+        assert!(!is_forged, "{text:?}");
     }
 }
 

@@ -295,7 +295,10 @@ fn text(reports: &[Report]) -> String {
         }
         let server = named(report);
         let info = report.info.as_ref();
-        let word = |key: &str| info.and_then(|info| info[key].as_str()).unwrap_or("?");
+        let word = |key: &str| {
+            let word = info.and_then(|info| info[key].as_str()).unwrap_or("?");
+            output::in_a_line(word)
+        };
         text.push_str(&format!(
             "{server}: well: {} {} over {}, MCP {}, started in {} ms, answers in {:.1} ms; \
              {}, {}, {}{}\n",
@@ -315,7 +318,7 @@ fn text(reports: &[Report]) -> String {
         ));
         text.extend(sandbox(report));
         for warning in &report.warnings {
-            text.push_str(&format!("  warning: {warning}\n"));
+            text.push_str(&format!("  warning: {}\n", output::in_a_line(warning)));
         }
         for hint in &report.hints {
             text.push_str(&format!("  hint: {hint}\n"));

@@ -113,7 +113,9 @@ impl Trouble {
 
     /// In lines.
     pub(in crate::commands) fn words(&self) -> String {
-        let mut text = format!("{}: {}: {}", self.server, self.code, self.message);
+        // A line that the server wrote must not look like the first line about another server.
+        let message = self.message.replace('\n', "\n    ");
+        let mut text = format!("{}: {}: {message}", self.server, self.code);
         if let Some(hint) = &self.hint {
             text.push_str("\n  hint: ");
             text.push_str(hint);

@@ -310,7 +310,7 @@ impl Guests {
         }
         for collision in serving.hub().collisions() {
             if collision.kind == "tool" {
-                let (server, tool) = (&collision.newcomer, &collision.name);
+                let (server, tool) = (&collision.newcomer, output::in_a_line(&collision.name));
                 let owner = &collision.owner;
                 let text = format!("{server}: its tool {tool} is not shown: {owner} has the name");
                 output::complain(&output::printable(&text));
@@ -325,6 +325,7 @@ impl Guests {
             if let Some(why) = why.map(|(_, why)| why).or(peer.reason) {
                 let shown = self.shown.get(name.as_str());
                 let shown = shown.map_or(name.as_str(), String::as_str);
+                let why = why.replace('\n', "\n    ");
                 let text = format!("{shown}: {}: {why}", peer.status.as_str());
                 output::complain(&output::printable(&text));
             }

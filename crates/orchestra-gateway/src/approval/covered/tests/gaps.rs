@@ -197,6 +197,24 @@ fn more_paths_than_are_looked_up_are_reported() {
 }
 
 #[test]
+fn more_compiled_modules_than_are_listed_are_reported() {
+    for (stem, count, gap) in [
+        ("b", 100, None),
+        ("b", 513, Some(Gap::Paths)),
+        ("other", 513, None),
+        ("other", 10_002, Some(Gap::Paths)),
+    ] {
+        let workspace = Workspace::new();
+        workspace.write("b.py", "x");
+        for number in 0..count {
+            workspace.write(&format!("__pycache__/{stem}.{number}.pyc"), "");
+        }
+        let server = json!({"command": "python3", "args": ["b.py"]});
+        assert_eq!(workspace.covered(&server).gap(), gap, "{stem} {count}");
+    }
+}
+
+#[test]
 fn more_directories_and_files_than_are_covered_are_reported() {
     let workspace = Workspace::new();
     let mut directories = Vec::new();

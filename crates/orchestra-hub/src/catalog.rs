@@ -14,8 +14,6 @@ pub struct Catalog {
     /// Tools that the server has or had and that `tools` does not show. Without its prefix, the name of such a tool
     /// reaches no tool of another server.
     pub hidden_tools: Vec<HiddenTool>,
-    /// Whether the tools of the server were never listed.
-    pub lacks_tools: bool,
     /// Prompts.
     pub prompts: Vec<PromptDescriptor>,
     /// Concrete resources.

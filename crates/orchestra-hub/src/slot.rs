@@ -74,16 +74,9 @@ impl Slot {
         result.ok()
     }
 
-    /// Returns whether the server of the provider may have tools that its catalog does not name.
-    pub(crate) fn lacks_tools(&self, catalog: &Catalog) -> bool {
-        if self.server.is_none() || self.lists_anew {
-            return false;
-        }
-        let fails_to_list = || {
-            let peer = self.guarded(Provider::peer).flatten();
-            peer.is_some_and(|peer| peer.unlisted.contains(&ListKind::Tools))
-        };
-        catalog.lacks_tools || !self.is_ready() || fails_to_list()
+    /// Returns whether the provider is a server that is starting: it may have tools that its catalog does not name.
+    pub(crate) fn lacks_tools(&self) -> bool {
+        self.server.is_some() && !self.lists_anew && !self.is_ready()
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Change>> {

@@ -164,12 +164,11 @@ impl View {
         found.map(|(at, _)| self.merged.tool(*at))
     }
 
-    /// The name of the only tool that its server calls so. There is none while the tools of a server are unknown, which
-    /// may have another one.
+    /// The name of the only tool that its server calls so. There is none while a server starts, which may have
+    /// another one.
     fn bare(&self, name: &str) -> Option<&str> {
         let short = self.short_name(name).filter(|short| short.tools == 1)?;
-        let mut sources = self.merged.slots().zip(self.merged.catalogs());
-        let is_unsure = sources.any(|(slot, catalog)| slot.lacks_tools(catalog));
+        let is_unsure = self.merged.slots().any(|slot| slot.lacks_tools());
         short.callable.as_deref().filter(|_| !is_unsure)
     }
 

@@ -164,13 +164,7 @@ impl Offered {
 
     pub(crate) fn of(config: &ServerConfig, policy: &Policy, known: Option<Known>) -> Self {
         let Some(known) = known else {
-            return Self {
-                catalog: Arc::new(Catalog {
-                    lacks_tools: true,
-                    ..Catalog::default()
-                }),
-                ..Self::default()
-            };
+            return Self::default();
         };
         let mut catalog = Catalog {
             reads_unlisted: known.lists.facts.resources,

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::{Catalog, ListKind, LogLevel, Provider, ProviderId};
+use crate::{Catalog, LogLevel, Provider, ProviderId};
 
 /// A registered provider.
 pub(crate) struct Slot {

@@ -407,8 +407,11 @@ fn the_client_of_a_bridge_is_known_to_the_orchestrator() {
 fn a_call_that_lasts_is_a_task() {
     let up = Up::with_everything();
     let mut session = Session::start(up.bridge());
-    // Which calls may last is told by the list.
-    session.request("tools/list", &json!({}));
+    // The list says which calls may last, once the server has started.
+    until(|| {
+        let listed = session.request("tools/list", &json!({}));
+        listed.to_string().contains("e__slow_compute").then_some(())
+    });
     let features = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     let arguments = json!({"seconds": 1, "label": "it"});
     let params = json!({"name": "e__slow_compute", "arguments": arguments});

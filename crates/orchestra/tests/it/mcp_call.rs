@@ -538,7 +538,7 @@ fn the_last_words_of_a_server_are_told_once_and_not_without_end() {
         assert_eq!(said.err.matches("complaint 40").count(), 1, "{said:?}");
         assert!(!said.err.contains("complaint 30\n"), "{said:?}");
         assert!(
-            said.err.contains(&format!("\n{}…\n", "x".repeat(300))),
+            said.err.contains(&format!("\n    {}…\n", "x".repeat(300))),
             "{said:?}"
         );
         assert!(!said.err.contains(&"x".repeat(301)), "{said:?}");

@@ -475,15 +475,19 @@ pub fn known_build_files(words: &[&str]) -> BTreeSet<&'static str> {
 /// any case.
 #[must_use]
 pub fn is_build_file(path: &str) -> bool {
-    let path = path.to_ascii_lowercase();
-    let name = path.rsplit('/').next().unwrap_or_default();
     let is_one = |file: &str| {
-        let before = path.strip_suffix(file.to_ascii_lowercase().as_str());
-        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        let Some(start) = path.len().checked_sub(file.len()) else {
+            return false;
+        };
+        let is_whole = start == 0 || path.as_bytes().get(start - 1) == Some(&b'/');
+        let end = path.get(start..);
+        is_whole && end.is_some_and(|end| end.eq_ignore_ascii_case(file))
     };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
     let tools = LANGUAGES.iter().chain(COMMON).chain(NAMED);
     let mut files = tools.flat_map(|(_, files)| *files).chain(VERSIONS);
-    files.any(|file| is_one(file)) || RULES.iter().any(|(_, rule)| rule(Path::new(name)))
+    files.any(|file| is_one(file)) || RULES.iter().any(|(_, rule)| rule(Path::new(&name)))
 }
 
 /// Names of the files that belong to a program, the first of the words of a command line: those of its language where it

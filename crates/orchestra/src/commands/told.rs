@@ -285,7 +285,7 @@ impl<'a> Saver<'a> {
 }
 
 /// Opens the directory for saved files, and creates it. Below the current directory, no component of the path may be a
-/// symbolic link, which a repository can contain; elsewhere, the last component may be none.
+/// symbolic link, which a repository can contain; behind `..`, the last component may be none.
 fn opened(path: &Path) -> Result<Directory, Failure> {
     let current = std::env::current_dir()?;
     let below = path.strip_prefix(&current).unwrap_or(path);
@@ -296,7 +296,7 @@ fn opened(path: &Path) -> Result<Directory, Failure> {
         return Ok(Directory::open(&current)?.make_below(&names, Access::Shared)?);
     }
     match (path.parent(), path.file_name()) {
-        (Some(above), Some(name)) => {
+        (Some(above), Some(name)) if path.is_relative() => {
             Ok(Directory::make(above)?.make_below(Path::new(name), Access::Shared)?)
         }
         _ => Ok(Directory::make(path)?),

@@ -80,13 +80,21 @@ impl CommitRefusal {
     }
 }
 
-/// Paths, for people.
+/// Returns a list of paths for people, with escapes in place of control characters.
 pub(super) fn listed(paths: &[PathBuf]) -> String {
-    let names: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    names.join(", ")
+    let mut list = String::new();
+    for path in paths {
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        for c in path.to_string_lossy().chars() {
+            match c.is_control() {
+                true => list.extend(c.escape_default()),
+                false => list.push(c),
+            }
+        }
+    }
+    list
 }
 
 /// A path that git left out of the index although it was to be staged. Git succeeds all the same.

@@ -104,27 +104,41 @@ impl Repository {
         if from == to {
             return Ok(DiffStats::default());
         }
-        self.diff(from.as_str(), to.as_str()).await
+        self.diff(from, to, &["--raw", "--numstat"]).await
     }
 
-    /// What changed from one tree or commit to another.
-    pub(super) async fn diff(&self, from: &str, to: &str) -> Result<DiffStats, GitError> {
-        let arguments = [
-            "diff-tree",
-            "-r",
-            "-z",
-            "--raw",
-            "--numstat",
+    /// Files that differ between two commits. Reads no content of files, unlike [`Self::changes`].
+    pub(super) async fn changed_paths(
+        &self,
+        from: &Commit,
+        to: &Commit,
+    ) -> Result<Vec<Change>, GitError> {
+        if from == to {
+            return Ok(Vec::new());
+        }
+        let stats = self.diff(from, to, &["--raw"]).await?;
+        Ok(stats.changes)
+    }
+
+    /// Compares two commits in these formats of git.
+    async fn diff(
+        &self,
+        from: &Commit,
+        to: &Commit,
+        formats: &[&str],
+    ) -> Result<DiffStats, GitError> {
+        let options = [
             "--no-renames",
             "--no-ext-diff",
             "--no-textconv",
             "--ignore-submodules=none",
-            from,
-            to,
+            from.as_str(),
+            to.as_str(),
             "--",
         ];
+        let arguments = ["diff-tree", "-r", "-z"].iter().chain(formats);
         let call = self
-            .call("compare two commits", arguments)
+            .call("compare two commits", arguments.chain(&options).copied())
             .on(format!("{from} and {to}"));
         let answer = call.run().await?;
         let mut stats = DiffStats::default();

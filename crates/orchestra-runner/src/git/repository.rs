@@ -374,6 +374,33 @@ impl Repository {
             .await?;
         Ok(answer.code == 0)
     }
+
+    /// Finds the last commit that two commits have in common; `None` if their histories are separate.
+    ///
+    /// # Errors
+    /// Those of git.
+    pub async fn merge_base(
+        &self,
+        one: &Commit,
+        other: &Commit,
+    ) -> Result<Option<Commit>, GitError> {
+        const OPERATION: &str = "find what two commits have in common";
+        let subject = format!("{one} and {other}");
+        let answer = self
+            .call(OPERATION, ["merge-base", one.as_str(), other.as_str()])
+            .on(&subject)
+            .accept(&[0, 1])
+            .run()
+            .await?;
+        if answer.code != 0 {
+            return Ok(None);
+        }
+        let text = answer.text();
+        match Commit::parse(text.trim()) {
+            Ok(commit) => Ok(Some(commit)),
+            Err(_) => Err(Call::unreadable(OPERATION, &subject, &text)),
+        }
+    }
 }
 
 /// Git's own small files name branches and commits; `None` when there is none or it is no text.

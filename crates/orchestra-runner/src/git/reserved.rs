@@ -26,11 +26,12 @@ const SETTINGS: [&str; 3] = ["config", "config.worktree", "commondir"];
 
 /// Rule for the readable files of a board in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BoardPaths {
+pub enum BoardPaths<'a> {
     /// They are part of the commits.
     Committed,
-    /// They mirror a board in the git directory, and belong to no commit.
-    Refused,
+    /// They mirror a board in the git directory, and belong to no commit. The path is that of the board's workspace
+    /// below the top of the repository. Boards of other directories are not affected.
+    Refused(&'a Path),
 }
 
 /// Reason why a result is refused.
@@ -59,14 +60,13 @@ impl Repository {
         &self,
         bases: &[&Commit],
         commit: &Commit,
-        board: BoardPaths,
+        board: BoardPaths<'_>,
     ) -> Result<Result<(), PathRefusal>, GitError> {
         // The new paths, and for each whether no base has it.
         let mut changed: Option<BTreeMap<PathBuf, bool>> = None;
         for base in bases {
-            let stats = self.changes(base, commit).await?;
-            let paths = stats
-                .changes
+            let changes = self.changed_paths(base, commit).await?;
+            let paths = changes
                 .into_iter()
                 .filter(|change| change.kind != ChangeKind::Deleted)
                 .map(|change| (change.path, change.kind == ChangeKind::Added));
@@ -86,8 +86,11 @@ impl Repository {
         }
         let may_be_bare = |path: &Path| {
             let path = folded(&path.to_string_lossy());
-            path.split('/')
-                .any(|name| PARTS.contains(&name) || SETTINGS.contains(&name))
+            // Directories with the name of such a file are frequent, and are no settings.
+            path.rsplit('/')
+                .next()
+                .is_some_and(|name| SETTINGS.contains(&name))
+                || path.split('/').any(|name| PARTS.contains(&name))
         };
         if !changed.keys().any(|path| may_be_bare(path)) {
             return Ok(Ok(()));
@@ -136,7 +139,14 @@ impl Repository {
 }
 
 /// Returns why changed paths are refused by their names. A value is set where no base has the path.
-fn refusal(changed: &BTreeMap<PathBuf, bool>, board: BoardPaths) -> Option<PathRefusal> {
+fn refusal(changed: &BTreeMap<PathBuf, bool>, board: BoardPaths<'_>) -> Option<PathRefusal> {
+    let refused = match board {
+        BoardPaths::Committed => None,
+        BoardPaths::Refused(workspace) => {
+            let directory = workspace.join(BOARD);
+            Some(folded(&directory.to_string_lossy()))
+        }
+    };
     let own = EXCLUDED.map(|name| name.trim_end_matches('/'));
     let (mut of_own, mut of_board, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for (path, is_new) in changed {
@@ -151,7 +161,10 @@ fn refusal(changed: &BTreeMap<PathBuf, bool>, board: BoardPaths) -> Option<PathR
         }
         if *is_new && text.rsplit('/').next() == Some(BOARD) {
             files.push(path.clone());
-        } else if board == BoardPaths::Refused && text.split('/').any(|name| name == BOARD) {
+        } else if refused
+            .as_ref()
+            .is_some_and(|directory| Path::new(&text).starts_with(directory))
+        {
             of_board.push(path.clone());
         }
     }

@@ -86,9 +86,9 @@ pub struct Options {
     pub sandbox: Sandbox,
     /// What serves the board to jobs in a sandbox; its arguments lack the name of the job. They reach no board unless set.
     pub board: Option<BoardServer>,
-    /// Returns whether the board of the workspace is in the git directory. Its readable files are then no part of a
-    /// commit; they are unless set.
-    pub is_board_shared: Option<fn(&Path) -> bool>,
+    /// Returns whether the board of the workspace is in the git directory, or the reason that this is not known. Its
+    /// readable files are then no part of a commit; they are unless set.
+    pub is_board_shared: Option<fn(&Path) -> Result<bool, String>>,
     /// Variables that shell lines and programs outside a sandbox have, unless the plan sets them.
     pub unconfined: BTreeMap<OsString, OsString>,
     /// How much of what a run prints is kept.

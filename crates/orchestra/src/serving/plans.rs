@@ -66,9 +66,10 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
     };
     options.read_settings = Some(Arc::new(read));
     options.board = Some(job_board::server(&own, workspace));
-    // A board without a place counts as shared.
-    options.is_board_shared =
-        Some(|workspace| !matches!(board::home(workspace), Ok(Home::Checkout)));
+    options.is_board_shared = Some(|workspace| match board::home(workspace) {
+        Ok(home) => Ok(!matches!(home, Home::Checkout)),
+        Err(failure) => Err(failure.text().lines().next().unwrap_or_default().to_owned()),
+    });
     // Its worktree may have a copy of the board, which is not the one that others see.
     let named = (Variable::Workspace.name().into(), workspace.into());
     options.unconfined.extend([named]);

@@ -1,5 +1,7 @@
 //! commit: what a job has left in its worktree.
 
+use std::path::Path;
+
 use orchestra_plan::{
     event::{Failure, FailureKind, WorkSummary},
     ids::Commit,
@@ -10,7 +12,7 @@ use super::{Cx, Done};
 use crate::{
     agents::{forget_evidence, read_evidence},
     cause::chain,
-    git::{BoardPaths, ChangeKind, Committed, Repository, Worktree},
+    git::{BoardPaths, ChangeKind, Committed, GitError, PathRefusal, Repository, Worktree},
     runner::host::git_failure,
 };
 
@@ -29,7 +31,10 @@ pub(super) async fn commit(cx: &Cx<'_>, expects_no_changes: bool) -> Result<Done
         .map_err(|error| git_failure(&error))?
         .map_err(|refusal| Failure::new(FailureKind::Git, refusal.to_string()))?;
     let repository = worktree.repository();
-    check_paths(cx, repository, &[base], &committed.commit).await?;
+    if committed.commit != *base {
+        let bases: Vec<&Commit> = std::iter::once(base).chain(&assignment.kept).collect();
+        check_paths(cx, repository, &bases, &committed.commit).await?;
+    }
     let summary = summary(&committed);
     if committed.commit == *base && !expects_no_changes {
         let id = assignment.job.id.to_string();
@@ -82,7 +87,8 @@ pub(super) async fn check_lfs_settings(cx: &Cx<'_>, worktree: &Worktree) -> Resu
     }
 }
 
-/// Checks that a result has no paths that would be other than files of the user in a checkout.
+/// Checks that a result has no paths that would be other than files of the user in a checkout. Accepts paths that one of
+/// the bases has, or a branch of the user that was merged into the result.
 pub(super) async fn check_paths(
     cx: &Cx<'_>,
     repository: &Repository,
@@ -91,21 +97,58 @@ pub(super) async fn check_paths(
 ) -> Result<(), Failure> {
     let options = &cx.host.options;
     let is_shared = match options.is_board_shared {
-        None => false,
+        None => Ok(false),
         Some(look) => {
             let workspace = options.workspace.clone();
             let look = tokio::task::spawn_blocking(move || look(&workspace));
-            look.await.unwrap_or(true)
+            look.await.unwrap_or_else(|error| Err(error.to_string()))
         }
     };
+    // Git reports the path without links.
+    let workspace = options.workspace.canonicalize();
+    let workspace = workspace.unwrap_or_else(|_| options.workspace.clone());
+    let below = workspace.strip_prefix(repository.toplevel());
     let board = match is_shared {
-        true => BoardPaths::Refused,
-        false => BoardPaths::Committed,
+        Ok(false) => BoardPaths::Committed,
+        Ok(true) | Err(_) => BoardPaths::Refused(below.unwrap_or_else(|_| Path::new(""))),
     };
-    let checked = repository.check_paths(bases, commit, board).await;
+    let merged = merged(cx, repository, commit).await;
+    let merged = merged.map_err(|error| git_failure(&error))?;
+    let mut bases: Vec<&Commit> = bases.iter().copied().chain(&merged).collect();
+    bases.sort_unstable();
+    bases.dedup();
+    let checked = repository.check_paths(&bases, commit, board).await;
     checked
         .map_err(|error| git_failure(&error))?
-        .map_err(|refusal| Failure::new(FailureKind::Git, refusal.to_string()))
+        .map_err(|refusal| {
+            let words = match (&refusal, &is_shared) {
+                (PathRefusal::Board(_), Err(reason)) => format!(
+                    "the result changes `.projects`, and it is not known whether the board of the workspace is part \
+                     of commits: {reason}; correct that, and retry the job"
+                ),
+                _ => refusal.to_string(),
+            };
+            Failure::new(FailureKind::Git, words)
+        })
+}
+
+/// The newest commit of each branch of the user that a result contains: a job may start from one, and later ones may be
+/// merged into its worktree.
+async fn merged(
+    cx: &Cx<'_>,
+    repository: &Repository,
+    commit: &Commit,
+) -> Result<Vec<Commit>, GitError> {
+    let branches = cx.assignment.branches.as_ref();
+    let branches = branches.map(|branches| [&branches.base, &branches.target]);
+    let own = cx.assignment.job.base_branch.as_ref();
+    let mut merged = Vec::new();
+    for branch in branches.into_iter().flatten().chain(own) {
+        if let Some(tip) = repository.tip(branch).await? {
+            merged.extend(repository.merge_base(&tip, commit).await?);
+        }
+    }
+    Ok(merged)
 }
 
 /// Forgets what an earlier attempt left that excuses a lack of changes: it is none of this one's.

@@ -1,6 +1,10 @@
 //! What a job leaves becomes a commit: everything, once, and onto what it began from.
 
-use std::{fs, os::unix::fs::symlink, path::PathBuf};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
 
 use orchestra_plan::ids::Commit;
 use orchestra_runner::git::{BoardPaths, ChangeKind, CommitRefusal, Git, HalfDone, Repository};
@@ -193,21 +197,44 @@ async fn paths_of_orchestra_and_bare_repositories_are_refused_unless_the_base_ha
     );
     let board = world.save("board", &[(".projects/p/project-status.toon", "a")]);
     let repository = world.open().await;
-    let check = async |base: &Commit, commit: &Commit, board: BoardPaths| {
+    let top = Path::new("");
+    let check = async |base: &Commit, commit: &Commit, board: BoardPaths<'_>| {
         let bases: [&Commit; 1] = [base];
         let checked = repository.check_paths(&bases, commit, board).await.unwrap();
         checked.map_err(|refusal| refusal.to_string())
     };
     let refusal = check(&head, &own, BoardPaths::Committed).await.unwrap_err();
     assert!(refusal.ends_with(": .worktrees/a"), "{refusal}");
-    let refusal = check(&own, &board, BoardPaths::Refused).await.unwrap_err();
+    let refusal = check(&own, &board, BoardPaths::Refused(top))
+        .await
+        .unwrap_err();
     assert!(
         refusal.contains(".projects/p/project-status.toon"),
         "{refusal}"
     );
     assert_eq!(check(&own, &board, BoardPaths::Committed).await, Ok(()));
+    let below = BoardPaths::Refused(Path::new("services/a"));
+    assert_eq!(check(&own, &board, below).await, Ok(()));
+    let nested = world.save("nested", &[("services/a/.projects/p\u{1b}x", "a")]);
+    assert_eq!(
+        check(&board, &nested, BoardPaths::Refused(top)).await,
+        Ok(())
+    );
+    let refusal = check(&board, &nested, below).await.unwrap_err();
+    assert!(
+        refusal.ends_with(": services/a/.projects/p\\u{1b}x"),
+        "{refusal}"
+    );
+    let bases: [&Commit; 2] = [&own, &nested];
+    let merged = repository
+        .check_paths(&bases, &nested, BoardPaths::Refused(top))
+        .await;
+    assert_eq!(merged.unwrap(), Ok(()));
     let changed = world.save("changed", &[(".worktrees/a", "b"), ("b/HEAD", "b")]);
-    assert_eq!(check(&board, &changed, BoardPaths::Committed).await, Ok(()));
+    assert_eq!(
+        check(&nested, &changed, BoardPaths::Committed).await,
+        Ok(())
+    );
     let configured = world.save("configured", &[("b/config", "[core]")]);
     let refusal = check(&changed, &configured, BoardPaths::Committed)
         .await

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use orchestra_plan::{
     event::{FailureKind, Trigger},
+    ids::Branch,
     status::PlanStatus,
 };
 
@@ -260,4 +261,31 @@ async fn what_the_user_does_meanwhile_stays_as_they_left_it() {
     assert_eq!(refs(), branches);
     let target = plan.branches().unwrap().target.to_string();
     assert_eq!(rig.file(&target, "5.txt"), "5\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_that_a_job_merges_from_the_target_branch_are_accepted() {
+    let rig = Rig::new();
+    rig.git(&["branch", "old"]);
+    // A job could not add these files.
+    for (path, content) in [
+        ("bare/HEAD", "ref: refs/heads/x\n"),
+        ("bare/objects/x", "x\n"),
+        ("bare/refs/x", "x\n"),
+    ] {
+        let path = rig.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    rig.git(&["add", "-A"]);
+    rig.git(&["commit", "-q", "-m", "bare"]);
+    let plans = rig.plans();
+    let mut settings = settings("Merges");
+    settings.base_branch = Some(Branch::parse("old").unwrap());
+    settings.target_branch = Some(Branch::parse("main").unwrap());
+    let mut one = job("one", &[], "git merge -q main && echo one > one.txt");
+    one.auto_heal = false;
+    let made = create(&plans, settings, vec![one]).await;
+    succeeded(&plans, made.plan).await;
+    assert_eq!(rig.file("main", "one.txt"), "one\n");
 }

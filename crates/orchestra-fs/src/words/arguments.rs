@@ -101,6 +101,9 @@ const INTERPRETERS: [Interpreter; 6] = [
 /// Words of the text of a program that are followed by a name.
 const KEYWORDS: [&str; 6] = ["as", "await", "from", "import", "use", "using"];
 
+/// Commands and programs that are followed by the name of a script, a program or a target.
+const RUNS: [&str; 5] = ["exec", "just", "make", "run", "run-script"];
+
 /// Interpreters that run the main file of a directory, by the beginnings of their names.
 const MAIN: [&str; 7] = ["bun", "deno", "node", "pypy", "python", "ts-node", "tsx"];
 
@@ -247,7 +250,8 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// Returns the words behind the program of a command line that may name a directory of which a program loads files. Left
-/// out are the directories in which programs work, and scripts and modules, whose main file is known.
+/// out are the directories in which programs work, scripts and modules, whose main file is known, and names of scripts,
+/// programs and targets.
 #[must_use]
 pub fn directory_words<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let lines = shell_lines(words.iter().copied());
@@ -264,7 +268,8 @@ pub fn directory_words<'a>(words: &[&'a str]) -> Vec<&'a str> {
         }
         let is_script = is_main(before) && !word.starts_with('-');
         let is_module = before == "-m" && has_python;
-        if !is_script && !is_module && !MOVES.contains(&before) {
+        let is_target = RUNS.contains(&before) && !word.starts_with('-') && !word.contains('/');
+        if !is_script && !is_module && !is_target && !MOVES.contains(&before) {
             found.push(word);
         }
     }
@@ -344,6 +349,10 @@ mod tests {
                 &["--directory", "run"],
             ),
             (&["node", "tool", "x"], &["x"]),
+            (&["uv", "run", "weather", "x"], &["run", "x"]),
+            (&["npm", "run-script", "server"], &["run-script"]),
+            (&["npm", "exec", "./tool"], &["exec", "./tool"]),
+            (&["make", "docs"], &[]),
             (&["python3", "-m", "pkg"], &["-m"]),
             (
                 &["sh", "-c", "cd sub && envdir d x"],

@@ -211,7 +211,11 @@ fn is_plain(text: &str) -> bool {
             let is_joined = before == ' ' && !KEYWORDS.contains(&name) && !KEYWORDS.contains(&word);
             // A dot joins texts in Perl and PHP.
             let is_call = before == ')' && word.starts_with('.') && word.len() > 1;
-            if is_joined || !(is_call || " ;,".contains(before)) {
+            // Lists of directories for modules: `sys.path`, `__path__`, `module.paths`.
+            let mut segments = word.split(['.', ':']);
+            let has_list =
+                segments.any(|segment| ["path", "paths"].contains(&segment.trim_matches('_')));
+            if is_joined || has_list || !(is_call || " ;,".contains(before)) {
                 return false;
             }
             (name, before, rest) = (word, 'a', behind);
@@ -296,6 +300,12 @@ mod tests {
                 "import runpy; runpy.run_path('sr'+'v.py')",
             ],
             &["python3", "-cexec(input())"],
+            &[
+                "python3",
+                "-c",
+                "import sys; sys.path.extend('ab'); import evil",
+            ],
+            &["node", "-e", "module.paths.push('a'); require('x')"],
             &["python3", "-c", "ｅxec('x')"],
             &["node", "-e", "require(process.cwd()+'/evil')"],
             &["node", "--eval=require('./a','b')"],

@@ -16,30 +16,93 @@ pub const MOVES: [&str; 10] = [
     "cd",
 ];
 
-/// Programs with the text of a program as the value of an option: beginnings of their names, the letters of the short
-/// options, and the long ones.
-const TEXTS: [(&[&str], &[char], &[&str]); 6] = [
-    (&["guile", "pwsh", "pypy", "python"], &['c'], &["-Command"]),
-    (
-        &["bun", "node", "tsx", "ts-node"],
-        &['e', 'p'],
-        &["--eval", "--print"],
-    ),
-    (&["deno"], &[], &["eval"]),
-    (&["php"], &['B', 'E', 'R', 'r'], &["--run"]),
-    (
-        &[
-            "Rscript", "clj", "clojure", "elixir", "groovy", "jruby", "julia", "lua", "perl",
-            "ruby", "scala",
+/// Programs that run the text of a program in the value of an option.
+struct Interpreter {
+    programs: &'static [&'static str],
+    /// Letters of the short options with a text.
+    letters: &'static [char],
+    long: &'static [&'static str],
+    /// Letters of short options with another value, which may be attached.
+    values: &'static [char],
+}
+
+const INTERPRETERS: [Interpreter; 6] = [
+    Interpreter {
+        programs: &[
+            "guile",
+            "pwsh",
+            "pypy",
+            "pypy-c",
+            "python",
+            "python-dbg",
+            "pythonw",
         ],
-        &['E', 'e'],
-        &["--eval", "--print"],
-    ),
-    (&["emacs", "sbcl"], &[], &["--eval", "-eval"]),
+        letters: &['c'],
+        long: &["-Command"],
+        // The option `-I` of Python has no value.
+        values: &['W', 'X', 'm'],
+    },
+    Interpreter {
+        programs: &[
+            "bun",
+            "node",
+            "nodejs",
+            "tsx",
+            "ts-node",
+            "ts-node-cwd",
+            "ts-node-esm",
+            "ts-node-script",
+            "ts-node-transpile-only",
+        ],
+        letters: &['e', 'p'],
+        long: &["--eval", "--print"],
+        values: &['r'],
+    },
+    Interpreter {
+        programs: &["deno"],
+        letters: &[],
+        long: &["eval"],
+        values: &[],
+    },
+    Interpreter {
+        programs: &["php", "php-cli"],
+        letters: &['B', 'E', 'R', 'r'],
+        long: &["--run"],
+        values: &['d'],
+    },
+    Interpreter {
+        programs: &[
+            "Rscript",
+            "clj",
+            "clojure",
+            "elixir",
+            "groovy",
+            "jruby",
+            "julia",
+            "lua",
+            "luajit",
+            "perl",
+            "ruby",
+            "scala",
+            "scala-cli",
+        ],
+        letters: &['E', 'e'],
+        long: &["--eval", "--print"],
+        values: &['I', 'M', 'm', 'r'],
+    },
+    Interpreter {
+        programs: &["emacs", "emacs-gtk", "emacs-nox", "sbcl"],
+        letters: &[],
+        long: &["--eval", "-eval"],
+        values: &[],
+    },
 ];
 
 /// Words of the text of a program that are followed by a name.
-const KEYWORDS: [&str; 5] = ["as", "await", "from", "import", "use"];
+const KEYWORDS: [&str; 6] = ["as", "await", "from", "import", "use", "using"];
+
+/// Commands and programs that are followed by the name of a script, a program or a target.
+const RUNS: [&str; 5] = ["exec", "just", "make", "run", "run-script"];
 
 /// Interpreters that run the main file of a directory, by the beginnings of their names.
 const MAIN: [&str; 7] = ["bun", "deno", "node", "pypy", "python", "ts-node", "tsx"];
@@ -53,47 +116,86 @@ pub(super) fn has_unclear_text(words: &[&str]) -> bool {
         .filter(|line| line.contains(char::is_whitespace));
     let is_unclear_line = |line: &str| {
         let words: Vec<&str> = shell_words(line).collect();
-        !texts(&words).is_empty() && !is_plain(line)
+        // A word behind the name of an interpreter may be the file of a redirection.
+        let has_scripts = !line.contains(['<', '>']);
+        !texts(&words, has_scripts).is_empty() && !is_plain(line)
     };
-    texts(words).into_iter().any(|text| !is_plain(text)) || lines.into_iter().any(is_unclear_line)
+    texts(words, true).into_iter().any(|text| !is_plain(text))
+        || lines.into_iter().any(is_unclear_line)
 }
 
-/// Texts of programs among words.
-fn texts<'l>(words: &[&'l str]) -> Vec<&'l str> {
+/// Texts of programs among words. With scripts, options behind a script are those of the script.
+fn texts<'l>(words: &[&'l str], has_scripts: bool) -> Vec<&'l str> {
     let (mut found, mut is_next) = (Vec::new(), false);
-    let mut has_program = [false; TEXTS.len()];
+    let mut has_program = [false; INTERPRETERS.len()];
+    let mut is_behind_name = [false; INTERPRETERS.len()];
     for &word in words {
         if std::mem::take(&mut is_next) {
             found.push(word);
         }
-        let known = TEXTS.iter().zip(has_program);
-        for ((_, letters, long), _) in known.filter(|(_, has_program)| *has_program) {
-            let (option, value) = match word.split_once('=') {
-                Some((option, value)) => (option, Some(value)),
-                None => (word, None),
-            };
-            if long.contains(&option) {
-                is_next |= value.is_none();
-                found.extend(value);
-                continue;
-            }
-            let Some(short) = word.strip_prefix('-') else {
-                continue;
-            };
-            if let Some((flags, text)) = short.split_once(*letters)
-                && flags.chars().all(|char| char.is_ascii_alphanumeric())
-            {
-                // The text, or further letters of options.
-                is_next |= text.chars().all(|char| char.is_ascii_alphanumeric());
-                found.push(text);
-            }
-        }
+        // The command `run` of Bun has the same options.
+        let is_script = !word.starts_with('-') && word != "run" && word.chars().all(is_simple);
         let name = word.rsplit('/').next().unwrap_or(word);
-        for ((programs, ..), has_program) in TEXTS.iter().zip(&mut has_program) {
-            *has_program |= programs.iter().any(|program| name.starts_with(program));
+        let states = has_program.iter_mut().zip(&mut is_behind_name);
+        for (interpreter, (has_program, is_behind_name)) in INTERPRETERS.iter().zip(states) {
+            // Programs without such letters evaluate texts behind files too.
+            if has_scripts && *is_behind_name && is_script && !interpreter.letters.is_empty() {
+                *has_program = false;
+            }
+            if *has_program {
+                is_next |= add_text(interpreter, word, &mut found);
+            }
+            let mut programs = interpreter.programs.iter();
+            let is_name = programs.any(|program| is_program(name, program));
+            *has_program |= is_name;
+            *is_behind_name = is_name || *is_behind_name && word == "run";
         }
     }
     found
+}
+
+/// Adds the text of a program in an option of an interpreter. Returns whether the next word may be the text.
+fn add_text<'l>(interpreter: &Interpreter, word: &'l str, found: &mut Vec<&'l str>) -> bool {
+    let (option, value) = match word.split_once('=') {
+        Some((option, value)) => (option, Some(value)),
+        None => (word, None),
+    };
+    if interpreter.long.contains(&option) {
+        found.extend(value);
+        return value.is_none();
+    }
+    let Some(short) = word.strip_prefix('-') else {
+        return false;
+    };
+    // The value of `-M` of Perl may have code in it.
+    let is_value = |char: char| is_simple(char) || "=,".contains(char);
+    if short.starts_with(interpreter.values) && short.chars().all(is_value) {
+        return false;
+    }
+    match short.split_once(interpreter.letters) {
+        Some((flags, text)) if flags.chars().all(|char| char.is_ascii_alphanumeric()) => {
+            found.push(text);
+            // The text, or further letters of options.
+            text.chars().all(|char| char.is_ascii_alphanumeric())
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether a name is that of a program, also with a version.
+fn is_program(name: &str, program: &str) -> bool {
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    name.strip_prefix(program).is_some_and(|rest| {
+        let version = rest.trim_start_matches('-');
+        rest.is_empty()
+            || rest.starts_with('@')
+            || version.starts_with(|char: char| char.is_ascii_digit())
+    })
+}
+
+/// Returns whether a character has no meaning of its own in a path or in the text of a program.
+fn is_simple(char: char) -> bool {
+    char.is_ascii_alphanumeric() || "_./:@-".contains(char)
 }
 
 /// Returns whether the text of a program consists of names, and of calls without an argument or with one plain text.
@@ -109,7 +211,11 @@ fn is_plain(text: &str) -> bool {
             let is_joined = before == ' ' && !KEYWORDS.contains(&name) && !KEYWORDS.contains(&word);
             // A dot joins texts in Perl and PHP.
             let is_call = before == ')' && word.starts_with('.') && word.len() > 1;
-            if is_joined || !(is_call || " ;,".contains(before)) {
+            // Lists of directories for modules: `sys.path`, `__path__`, `module.paths`.
+            let mut segments = word.split(['.', ':']);
+            let has_list =
+                segments.any(|segment| ["path", "paths"].contains(&segment.trim_matches('_')));
+            if is_joined || has_list || !(is_call || " ;,".contains(before)) {
                 return false;
             }
             (name, before, rest) = (word, 'a', behind);
@@ -117,7 +223,6 @@ fn is_plain(text: &str) -> bool {
             let Some((literal, behind)) = rest.split_at(1).1.split_once(char) else {
                 return false;
             };
-            let is_simple = |char: char| char.is_ascii_alphanumeric() || "_./:@-".contains(char);
             if !"( a".contains(before) || !literal.chars().all(is_simple) {
                 return false;
             }
@@ -149,7 +254,8 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// Returns the words behind the program of a command line that may name a directory of which a program loads files. Left
-/// out are the directories in which programs work, and scripts and modules, whose main file is known.
+/// out are the directories in which programs work, scripts and modules, whose main file is known, and names of scripts,
+/// programs and targets.
 #[must_use]
 pub fn directory_words<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let lines = shell_lines(words.iter().copied());
@@ -166,7 +272,8 @@ pub fn directory_words<'a>(words: &[&'a str]) -> Vec<&'a str> {
         }
         let is_script = is_main(before) && !word.starts_with('-');
         let is_module = before == "-m" && has_python;
-        if !is_script && !is_module && !MOVES.contains(&before) {
+        let is_target = RUNS.contains(&before) && !word.starts_with('-') && !word.contains('/');
+        if !is_script && !is_module && !is_target && !MOVES.contains(&before) {
             found.push(word);
         }
     }
@@ -193,6 +300,12 @@ mod tests {
                 "import runpy; runpy.run_path('sr'+'v.py')",
             ],
             &["python3", "-cexec(input())"],
+            &[
+                "python3",
+                "-c",
+                "import sys; sys.path.extend('ab'); import evil",
+            ],
+            &["node", "-e", "module.paths.push('a'); require('x')"],
             &["python3", "-c", "ｅxec('x')"],
             &["node", "-e", "require(process.cwd()+'/evil')"],
             &["node", "--eval=require('./a','b')"],
@@ -203,6 +316,12 @@ mod tests {
             &["perl", "-e", "do sr.v"],
             &["ruby", "-e", "load $0"],
             &["sh", "-c", "python3 -c 'exec(input())'"],
+            &["sh", "-c", "node >x -e 'require(`./x`)'"],
+            &["python3", "-Ic", "exec(input())"],
+            &["python3.12", "-c", "exec(input())"],
+            &["npx", "node@22", "-e", "require(`./x`)"],
+            &["bun", "run", "-e", "require(`./x`)"],
+            &["emacs", "x.el", "--eval", "(load (f))"],
         ] {
             assert!(has_unclear_text(words), "{words:?}");
         }
@@ -215,6 +334,13 @@ mod tests {
             &["python3", "server.py", "-x", "a+b"],
             &["npx", "-y", "thing", "-e", "a+b"],
             &["uvx", "thing", "é"],
+            &["python3", "server.py", "-c", "./conf.json"],
+            &["npx", "tsx", "src/x.ts", "-p", "./data"],
+            &["ruby", "-rbundler/setup", "bin/server"],
+            &["php", "-dmemory_limit=-1", "x.php"],
+            &["bunx", "claude", "-p", "Fix the bug"],
+            &["bundle", "exec", "x", "-e", "a+b"],
+            &["julia", "-e", "using X; main()"],
             &["sh", "-c", "python3 server.py 'a+b'"],
         ] {
             assert!(!has_unclear_text(words), "{words:?}");
@@ -233,6 +359,10 @@ mod tests {
                 &["--directory", "run"],
             ),
             (&["node", "tool", "x"], &["x"]),
+            (&["uv", "run", "weather", "x"], &["run", "x"]),
+            (&["npm", "run-script", "server"], &["run-script"]),
+            (&["npm", "exec", "./tool"], &["exec", "./tool"]),
+            (&["make", "docs"], &[]),
             (&["python3", "-m", "pkg"], &["-m"]),
             (
                 &["sh", "-c", "cd sub && envdir d x"],

@@ -54,7 +54,7 @@ pub use error::PlansError;
 pub use exports::{damaged_files, mend_files};
 pub use kept::KeptWorktree;
 pub use log::LogOf;
-pub use options::{Background, Machine, Options, Placement, ReadSettings};
+pub use options::{Background, IsBoardShared, Machine, Options, Placement, ReadSettings};
 pub use order::{Answer, Caller, Item, ItemRefusal};
 pub use read::{Placed, Unreadable};
 pub use rebuild::{Inspected, Mended, inspect, rebuild};

@@ -42,6 +42,9 @@ const TRIED_AGAIN: [Duration; 6] = [
 /// that it cannot be read. It may block.
 pub type ReadSettings = Arc<dyn Fn(&Options) -> Result<Options, String> + Send + Sync>;
 
+/// Returns whether the board of a workspace is not part of commits, or the error of the configuration that decides.
+pub type IsBoardShared = fn(&Path) -> Result<bool, String>;
+
 /// How the plans of a workspace are run.
 #[derive(Clone)]
 pub struct Options {
@@ -88,7 +91,7 @@ pub struct Options {
     pub board: Option<BoardServer>,
     /// Returns whether the board of the workspace is in the git directory, or the reason that this is not known. Its
     /// readable files are then no part of a commit; they are unless set.
-    pub is_board_shared: Option<fn(&Path) -> Result<bool, String>>,
+    pub is_board_shared: Option<IsBoardShared>,
     /// Variables that shell lines and programs outside a sandbox have, unless the plan sets them.
     pub unconfined: BTreeMap<OsString, OsString>,
     /// How much of what a run prints is kept.

@@ -264,7 +264,7 @@ fn outcome(steps: &[Step]) -> Exit {
         &format!("{refused} files were")
     };
     output::complain(&format!(
-        "error: {files} not changed; fix the problems above, then run `orchestra init` again"
+        "error: {files} not changed; fix the problems above, then run the command again"
     ));
     Exit::Refused
 }

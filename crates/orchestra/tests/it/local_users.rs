@@ -73,7 +73,10 @@ fn script(user: u32, text: &str) -> Command {
 /// socket must be one that this user has opened.
 pub(crate) fn send(user: u32, (host, port): (&str, u16), request: &str) -> Answer {
     let quoted = request.replace('\'', "'\\''");
-    let text = format!("exec 3<>/dev/tcp/{host}/{port}; printf '%s' '{quoted}' >&3; cat <&3");
+    // The connection can end before all of it is sent.
+    let text = format!(
+        "trap '' PIPE; exec 3<>/dev/tcp/{host}/{port}; printf '%s' '{quoted}' >&3; cat <&3"
+    );
     let said = said(script(user, &text), "");
     let (head, body) = said
         .out

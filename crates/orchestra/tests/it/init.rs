@@ -211,7 +211,7 @@ fn what_cannot_be_understood_is_refused_and_named() {
     created   CONTEXT.md
     created   .claude/hooks/orchestra-mcp-hook.sh
     refused   .claude/settings.json: the file does not hold a JSON object
-    error: 3 files were not changed; fix the problems above, then run `orchestra init` again
+    error: 3 files were not changed; fix the problems above, then run the command again
     ");
     assert_eq!(workspace.read(".mcp.json"), "{ \"mcpServers\": ");
     assert_eq!(workspace.read(".claude/settings.json"), "null");

@@ -393,8 +393,10 @@ impl Link for Line {
             let roots = (has_roots, listed);
             let answer = server.answer(&request.method, params, began_stateless, roots);
             tokio::select! {
-                answer = answer => Ok(answer),
+                // A process that has ended answers nothing.
+                biased;
                 error = ended => Err(error),
+                answer = answer => Ok(answer),
             }
         })
     }

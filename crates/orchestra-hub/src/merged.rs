@@ -405,8 +405,8 @@ impl Merged {
     }
 
     /// The provider that reads what it does not list, and may have this URI: the only one of those
-    /// that offer others of the same scheme, or the only one at all. A URI with the scheme of a server is that of no other
-    /// server; only a relay may have it.
+    /// with URIs of the same scheme, or the only one at all. A URI with the scheme of a server belongs to no other server
+    /// except a relay.
     pub(crate) fn find_unlisted(&self, uri: &str) -> Option<&Arc<Slot>> {
         fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
             let first = all.next()?;

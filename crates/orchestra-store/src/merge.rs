@@ -216,10 +216,18 @@ impl ProjectContents {
             project.key = free.unwrap_or(project.key);
         }
         Self {
+            prd: self.prd.clone(),
+            ..Self::empty(project)
+        }
+    }
+
+    /// A project with nothing in it.
+    pub(crate) fn empty(project: Project) -> Self {
+        Self {
             project,
             retired: Retired::default(),
             issues: BTreeMap::new(),
-            prd: self.prd.clone(),
+            prd: String::new(),
             questionnaire: None,
             readme: None,
             requests: Vec::new(),

@@ -37,7 +37,7 @@ impl Tree {
     /// when the directory cannot be listed. Left out is bytecode that Python writes itself: the interpreter loads it only
     /// for a source of the time and size that it has in it.
     ///
-    /// Where there are more than can be listed, the tree [is exhausted](Self::is_exhausted) from then on.
+    /// If there are more than can be listed, the tree [is exhausted](Self::is_exhausted) from then on.
     pub(super) fn compiled(
         &mut self,
         from: &Path,

@@ -234,8 +234,9 @@ impl Covered {
         self.gap
     }
 
-    /// Returns whether the server may run files that are not covered: its line of a shell or the text of a program does not
-    /// tell them, an argument or a variable names a directory, a manifest cannot be read, or a directory has too many files of code.
+    /// Returns whether the server may run files that are not covered: they do not follow from its shell line or the text
+    /// of a program, an argument or a variable names a directory, a manifest cannot be read, or a directory has too many
+    /// files of code.
     #[must_use]
     pub const fn is_unclear(&self) -> bool {
         self.is_unclear

@@ -304,7 +304,7 @@ impl Offered {
         left_out.tell(config, "tool");
     }
 
-    /// Tools that are listed or pinned and not offered, for whatever reason.
+    /// Tools that are listed or pinned and not offered, for any reason.
     fn hidden_tools(&self, config: &ServerConfig, known: &Known) -> Vec<HiddenTool> {
         let mut hidden = known.tool_names();
         for tool in self.tools.values() {

@@ -17,8 +17,8 @@ pub(super) struct Enter<'m> {
 }
 
 impl Enter<'_> {
-    /// Enters names that nobody has. One that another provider has, or that has the form of the URIs of another server, is
-    /// entered behind `prefix`.
+    /// Enters names that are free. A name of another provider, or in the form of the URIs of another server, is entered
+    /// behind `prefix`.
     pub(super) fn all<'a>(
         &mut self,
         kind: &'static str,

@@ -263,7 +263,7 @@ fn is_same(one: &Project, other: &Project) -> bool {
     counted == *other
 }
 
-/// Returns whether a field of an issue names one that was deleted, or that has another id now.
+/// Returns whether a field of an issue names a deleted or renumbered issue.
 fn names_retired(retired: &Retired, issue: &Issue) -> bool {
     let deleted = retired.deleted.iter().map(|stone| &stone.id);
     let mut ids = deleted.chain(retired.aliases.iter().map(|(old, _)| old));

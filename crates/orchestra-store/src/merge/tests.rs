@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use super::{BoardContents, CONFLICT, Context, IssueContents, ProjectContents, merge};
 use crate::document::DocumentBody;
 use crate::toon::history::line;
-use crate::toon::project::{Retired, Tombstone};
+use crate::toon::project::Tombstone;
 use crate::{Chunk, ChunkId, DocumentPath, PlanRecord, SessionEvent, SessionRecord, UsageRecord};
 
 const START: i64 = 1_770_000_000;
@@ -60,17 +60,8 @@ impl Side {
         let name = Title::parse("My App").expect("a title");
         let project = Project::new(slug(), key, name, Body::default(), at(START));
         let contents = ProjectContents {
-            project,
-            retired: Retired::default(),
-            issues: std::collections::BTreeMap::new(),
             prd: "stub".to_owned(),
-            questionnaire: None,
-            readme: None,
-            requests: Vec::new(),
-            plans: Vec::new(),
-            chunks: Vec::new(),
-            next_chunk: 1,
-            sessions: std::collections::BTreeMap::new(),
+            ..ProjectContents::empty(project)
         };
         let mut board = BoardContents::default();
         board.projects.insert(slug(), contents);

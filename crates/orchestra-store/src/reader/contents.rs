@@ -93,17 +93,9 @@ impl Reader<'_> {
                 }
             }
             let project = ProjectContents {
-                project,
                 retired: self.retired(slug)?,
                 issues,
-                prd: String::new(),
-                questionnaire: None,
-                readme: None,
-                requests: Vec::new(),
-                plans: Vec::new(),
-                chunks: Vec::new(),
-                next_chunk: 1,
-                sessions: BTreeMap::new(),
+                ..ProjectContents::empty(project)
             };
             contents.projects.insert(slug.clone(), project);
         }

@@ -83,8 +83,10 @@ const ENDS_OF_PROGRAMS: [&str; 5] = [
     ".instructions.md",
     ".prompt.md",
 ];
-/// Ending of documents that are not made by hand.
-const TABLE: &str = "toon";
+/// Endings of documents that are not made by hand. No program reads a file with one of them by a fixed name.
+const NOT_BY_HAND: [&str; 9] = [
+    "adoc", "html", "jsonl", "mmd", "rst", "sql", "svg", "toon", "tsv",
+];
 /// Endings of files that count as documents when somebody makes them by hand: what editors and
 /// systems leave behind does not.
 const BY_HAND: [&str; 8] = [
@@ -346,9 +348,11 @@ fn of_programs(path: &str) -> Option<&'static str> {
     // All that git and other programs read by a fixed name without such an ending is refused with them.
     let ending = path.rsplit('/').next().unwrap_or_default();
     let ending = ending.rsplit_once('.').map(|(_, ending)| ending);
-    let is_document = ending.is_some_and(|ending| ending == TABLE || BY_HAND.contains(&ending));
+    let is_document =
+        ending.is_some_and(|ending| BY_HAND.contains(&ending) || NOT_BY_HAND.contains(&ending));
     (!is_document).then_some(
-        "a document has one of the endings .csv, .json, .markdown, .md, .toml, .toon, .txt, .yaml and .yml; add one",
+        "the name of a document ends in .adoc, .csv, .html, .json, .jsonl, .markdown, .md, .mmd, .rst, .sql, .svg, .toml, \
+         .toon, .tsv, .txt, .yaml or .yml; add one of these endings",
     )
 }
 
@@ -385,6 +389,10 @@ mod tests {
             ("orchestra.toml", "reserved"),
             ("my-app/claude.md.md", "my-app/claude.md.md"),
             ("my-app/table.TOON", "my-app/table.TOON"),
+            ("my-app/schema.sql", "my-app/schema.sql"),
+            ("my-app/graph.SVG", "my-app/graph.SVG"),
+            ("my-app/run.sh", "reserved"),
+            ("my-app/pom.xml", "reserved"),
             ("notes/HEAD", "reserved"),
             ("notes/config", "reserved"),
             ("notes/commondir", "reserved"),

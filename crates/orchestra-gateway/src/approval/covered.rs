@@ -118,8 +118,8 @@ pub enum Gap {
     Servers,
     /// A path that leads to another file in each process.
     #[error(
-        "a path of the server leads through a link that is another one for each process, such as /proc/self/cwd; name the \
-         file by its own path"
+        "a path of the server contains a link such as /proc/self/cwd, which leads to another file in each process; name the \
+         file without the link"
     )]
     Process,
     /// Too many paths, or too many compiled modules.

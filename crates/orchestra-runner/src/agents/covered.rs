@@ -27,8 +27,8 @@ const MAX_PARTS: usize = 256;
 const UNCLEAR: &str = "other files: Orchestra cannot tell which files this command runs";
 
 /// Line for a path that leads to another file in each process.
-const PROCESS: &str = "other files: a path leads through a link that is another one for each process, such as \
-                       /proc/self/cwd; the agent is not started";
+const PROCESS: &str = "other files: a path contains a link such as /proc/self/cwd, which leads to another file in \
+                       each process; the agent is not started";
 
 /// Line for a command line with too many words.
 const CUT: &str = "other files: the command line has more words than Orchestra looks up";
@@ -93,8 +93,8 @@ pub(crate) enum Difference {
     Uncompared(String, Unlisted),
     /// A path leads to another file in each process.
     #[error(
-        "a path of the command line leads through a link that is another one for each process, such as /proc/self/cwd; name \
-         the file by its own path"
+        "a path of the command line contains a link such as /proc/self/cwd, which leads to another file in each process; \
+         name the file without the link"
     )]
     Process,
     /// The files that the command lines may run are known in the workspace alone.

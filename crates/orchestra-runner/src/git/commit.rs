@@ -60,7 +60,7 @@ pub enum CommitRefusal {
         paths: Vec<PathBuf>,
     },
     /// There are changes inside of submodules that no commit of these has.
-    #[error("these submodules have changes that would be lost; read their git configuration, which a job can write and which names programs, and then commit the changes there (`git -C PATH commit`) or undo them (`git -C PATH stash --include-untracked`): {}", listed(.paths))]
+    #[error("these submodules have changes that the plan would lose: {}; first read the `config` files of their git directories, because the job can have named programs there that git would start; then commit the changes in each submodule (`git -C PATH commit`) or undo them (`git -C PATH stash --include-untracked`)", listed(.paths))]
     Submodules {
         /// Some of them.
         paths: Vec<PathBuf>,

@@ -262,7 +262,7 @@ export class Board {
     const kinds = ["", "epic", "story"];
     this.filter.lanes = kinds[(kinds.indexOf(this.filter.lanes) + 1) % kinds.length];
     this.laned();
-    announce(this.filter.lanes ? `Lanes by ${this.filter.lanes}` : "No swimlanes");
+    announce(this.filter.lanes ? `Swimlane per ${this.filter.lanes}` : "No swimlanes");
   }
 
   path(id = this.opened) {

@@ -43,7 +43,7 @@ export class Toolbar {
     this.lanes = h("select", { "aria-label": "Swimlanes", "data-testid": "lanes", onchange: () => {
       filter.lanes = this.lanes.value;
       board.laned();
-    } }, [["", "No swimlanes"], ["epic", "Lanes by epic"], ["story", "Lanes by story"]].map(([value, name]) => h("option", { value }, name)));
+    } }, [["", "No swimlanes"], ["epic", "Swimlane per epic"], ["story", "Swimlane per story"]].map(([value, name]) => h("option", { value }, name)));
     this.more = h("button.filters", { type: "button", "aria-expanded": "false", "aria-controls": "board-filters", onclick: () => this.unfold(this.filters.classList.contains("closed")) }, "Filters", h("span.said"));
     this.filters = h(
       "div.bar.filter-row.closed",

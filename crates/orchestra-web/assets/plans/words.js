@@ -150,7 +150,7 @@ export function usageRows(usage) {
   if (!usage) return [];
   const number = (count) => count.toLocaleString("en");
   return [
-    ["Tokens read", number(usage.inputTokens), usage.cachedTokens > 0 ? `${number(usage.cachedTokens)} of them from a cache` : ""],
+    ["Tokens read", number(usage.inputTokens), usage.cachedTokens > 0 ? `${number(usage.cachedTokens)} of these were cached` : ""],
     ["Tokens written", number(usage.outputTokens), ""],
     usage.costMicros > 0 && ["Cost", (usage.costMicros / 1_000_000).toFixed(usage.costMicros < 100_000 ? 4 : 2), ""],
     usage.premiumMillis > 0 && ["Premium requests", String(usage.premiumMillis / 1_000), ""],

@@ -44,7 +44,7 @@ pub(super) struct Source {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotReached {
     /// No `up` runs in the workspace.
-    #[error("no program serves the workspace")]
+    #[error("no `orchestra up` runs in the workspace")]
     Nobody,
     /// One does, and cannot be asked.
     #[error("cannot reach the `orchestra up` of the workspace")]

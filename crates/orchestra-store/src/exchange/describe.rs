@@ -6,6 +6,7 @@ use orchestra_board::{Change, Edit, Event, IssueId, Title};
 
 use super::BoardFiles;
 use crate::files::place::{Part, Place};
+use crate::merge::CONFLICT;
 use crate::toon::history;
 
 /// Describes the changes from one board to another, one line each.
@@ -47,6 +48,16 @@ pub fn changes_between(before: &BoardFiles, after: &BoardFiles) -> Vec<String> {
                     .get(&key)
                     .is_some_and(|was_gone| *was_gone != is_gone);
                 touched.insert(key, is_gone && !is_moved);
+                let had_conflict = before
+                    .files()
+                    .get(path)
+                    .is_some_and(|file| has_conflict(file));
+                if !had_conflict && content.as_deref().is_some_and(has_conflict) {
+                    lines.push(format!(
+                        "{} has a conflict: both sides changed it, and a comment has the other value",
+                        place.id
+                    ));
+                }
             }
             place => drop(rest.insert(other(&place, before.files().contains_key(path), is_gone))),
         }
@@ -80,6 +91,14 @@ fn known_events(
         known.extend(text.lines().map(|line| (line.to_owned(), id.clone())));
     }
     known
+}
+
+/// Returns whether the file with the fields of an issue has the label [`CONFLICT`].
+fn has_conflict(file: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(file);
+    let labels = text.lines().find_map(|line| line.strip_prefix("labels["));
+    let values = labels.and_then(|line| line.split_once(':'));
+    values.is_some_and(|(_, values)| values.split(',').any(|label| label.trim() == CONFLICT))
 }
 
 /// The first line of a text, shortened.

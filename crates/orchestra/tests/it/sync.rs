@@ -255,7 +255,10 @@ fn value_that_two_clones_set_is_shown_on_both() {
         sent.contains("MA-3 comment: title on the board of"),
         "{sent}"
     );
-    clones.sync(&one, &[]);
+    let received = clones.sync(&one, &[])["received"].to_string();
+    for changes in [&sent, &received] {
+        assert!(changes.contains("MA-3 has a conflict"), "{changes}");
+    }
     for clone in [&one, &two] {
         let task = clones.get(clone, "MA-3");
         assert_eq!(task["title"], "From one", "{task}");

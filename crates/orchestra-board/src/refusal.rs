@@ -158,6 +158,9 @@ fn list(states: &[State]) -> String {
 
 /// The first step of a task from one state towards another.
 fn next_step(from: State, to: State) -> String {
+    if (from, to) == (State::InProgress, State::InProgress) {
+        return "; to work on it, call claim_task with your name as `agent`".to_owned();
+    }
     let exits = from.exits();
     let between = exits.iter().find(|exit| exit.can_become(to));
     match between.or_else(|| exits.first()) {

@@ -173,6 +173,9 @@ async fn scenario_04_all_169_moves_are_as_the_table_says() {
                 let refusal = bench.refused("update_task", update(&stays)).await;
                 let between = exits(from).iter().find(|next| exits(next).contains(&to));
                 let next = match between.unwrap_or(&exits(from)[0]) {
+                    _ if from == to && from == "in-progress" => {
+                        "; to work on it, call claim_task with your name as `agent`".to_owned()
+                    }
                     _ if from == to => String::new(),
                     next => format!("; first call update_task with status {next}"),
                 };

@@ -6,7 +6,7 @@ mod clients;
 mod hooks;
 pub(crate) mod ignore;
 pub(crate) mod jsonc;
-mod manifest;
+pub(crate) mod manifest;
 mod steps;
 
 use std::{

@@ -1,6 +1,9 @@
 //! `orchestra init`: sets a workspace up for coding agents, or takes that back.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use orchestra_store::{Home, Options, Store};
@@ -13,7 +16,7 @@ use crate::{
     config::{Config, Overrides},
     env::Variable,
     exit::{Exit, Failure},
-    init::{Action, Choices, Client, Effect, InitError, Installer, Step, ignore},
+    init::{Action, Choices, Client, Effect, InitError, Installer, Step, ignore, manifest},
     logging,
     output::{self, Format},
     workspace,
@@ -194,16 +197,44 @@ fn failure(error: InitError) -> Failure {
     }
 }
 
-/// Next steps of a user after the first `init` of a repository, which configured these clients.
-fn next_steps(clients: &[&str]) -> String {
+/// Next steps of a user after an `init` that configured these clients and wrote files to commit.
+fn next_steps(clients: &[&str], files: &BTreeSet<&str>) -> String {
     let clients = match clients {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         clients => clients.concat(),
     };
+    let commit = match files.is_empty() {
+        true => String::new(),
+        false => {
+            let files: Vec<&str> = files.iter().copied().collect();
+            format!(
+                "Commit these files:\n\n    git add {}\n\nThen ",
+                files.join(" ")
+            )
+        }
+    };
+    let open = if files.is_empty() { "Open" } else { "open" };
     format!(
-        "\nCommit these files. Then open this directory in {clients}, and agree to the server `orchestra`:\n\
-         the client starts it by itself. `orchestra up` adds the dashboard in the browser, and shows the same board.\n"
+        "\n{commit}{open} this directory in {clients}, and agree to the server `orchestra`: the client starts it\n\
+         by itself. `orchestra up` adds the dashboard in the browser, and shows the same board.\n"
     )
+}
+
+/// Files and directories at the top of a repository that a user commits after the steps.
+fn to_commit(report: &Report<'_>) -> BTreeSet<&str> {
+    let is_in_git = report
+        .workspace
+        .ancestors()
+        .any(|directory| directory.join(".git").exists());
+    let written = report.steps.iter().filter(|step| step.is_written());
+    let written = written.filter(|_| is_in_git);
+    // The list of the installed files is no step.
+    let manifest = report.workspace.join(manifest::PATH);
+    let manifest = Some(manifest::PATH).filter(|_| is_in_git && manifest.exists());
+    let paths = written.map(|step| step.path.as_str()).chain(manifest);
+    let tops = paths.map(|path| path.split('/').next().unwrap_or_default());
+    tops.filter(|top| ![".git", workspace::PROJECTS].contains(top))
+        .collect()
 }
 
 fn text(report: &Report<'_>) -> String {
@@ -237,14 +268,13 @@ fn text(report: &Report<'_>) -> String {
     }
     let is = |action: Action| report.steps.iter().any(|step| step.action == action);
     let is_connected = |client: &&Client| {
-        let connects =
-            |step: &Step| step.action == Action::Created && Path::new(&step.path) == client.path();
+        let connects = |step: &Step| step.is_written() && Path::new(&step.path) == client.path();
         report.steps.iter().any(connects)
     };
     let connected = Client::ALL.iter().filter(is_connected);
     let connected: Vec<&str> = connected.map(|client| client.name()).collect();
-    if !report.dry_run && !is(Action::Refused) && !connected.is_empty() {
-        text.push_str(&next_steps(&connected));
+    if !report.dry_run && !report.uninstall && !is(Action::Refused) && !connected.is_empty() {
+        text.push_str(&next_steps(&connected, &to_commit(report)));
     }
     output::printable(&text).into_owned()
 }

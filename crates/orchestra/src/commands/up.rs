@@ -173,7 +173,10 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
             let guard = Access::new(rules);
             let ends = async {
                 tokio::select! {
-                    () = signals.first() => Ok(()),
+                    () = signals.first() => {
+                        output::complain("stopping; a second signal stops it at once");
+                        Ok(())
+                    }
                     moved = place.lost() => Err(lost(config, moved.as_deref())),
                     never = access::follow_tokens(&config.access, &guard) => match never {},
                 }

@@ -67,6 +67,13 @@ pub(crate) struct Step {
     pub(crate) reason: Option<String>,
 }
 
+impl Step {
+    /// Returns whether the file was created or changed.
+    pub(crate) fn is_written(&self) -> bool {
+        matches!(self.action, Action::Created | Action::Updated)
+    }
+}
+
 /// A planned change of a file that others own too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edit {

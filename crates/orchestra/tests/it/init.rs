@@ -78,8 +78,12 @@ fn an_empty_repository_is_set_up_once() {
     created   .claude/hooks/orchestra-mcp-hook.sh
     created   .claude/settings.json
 
-    Commit these files. Then open this directory in Claude Code, VS Code or Cursor, and agree to the server `orchestra`:
-    the client starts it by itself. `orchestra up` adds the dashboard in the browser, and shows the same board.
+    Commit these files:
+
+        git add .claude .cursor .mcp.json .vscode AGENTS.md CLAUDE.md CONTEXT.md
+
+    Then open this directory in Claude Code, VS Code or Cursor, and agree to the server `orchestra`: the client starts it
+    by itself. `orchestra up` adds the dashboard in the browser, and shows the same board.
     ");
     let before = files(&workspace);
     let said = workspace.run(["init"]);

@@ -317,7 +317,7 @@ fn rotate(path: &Path, is_at_once: bool, now: SystemTime, format: Format) -> Res
     if is_at_once {
         notes.push(
             "earlier authorities are no longer trusted: running `orchestra up` and plugins apply this within \
-             seconds; restart them to end connections that were opened with the old key"
+             seconds, and close connections that were opened with an old certificate"
                 .to_owned(),
         );
     } else if before.valid {

@@ -276,7 +276,7 @@ fn a_rotation_at_once_trusts_nothing_that_was() {
     assert!(shown.out.contains("with --out DIR"), "{shown:?}");
     let notes = rotated["notes"].to_string();
     assert!(notes.contains("apply this within seconds"), "{notes}");
-    assert!(notes.contains("restart them to end connections"), "{notes}");
+    assert!(notes.contains("close connections"), "{notes}");
     assert!(
         notes.contains("are no longer valid: issue them again"),
         "{notes}"

@@ -224,6 +224,29 @@ fn what_is_typed_before_the_question_is_no_answer_and_a_signal_ends_the_asking()
 }
 
 #[test]
+fn lines_typed_in_one_burst_before_a_question_do_not_answer_it() {
+    let says = vec![task("One"), task("Two"), words(&["Done."])];
+    let (workspace, model) = (Workspace::board(), Fake::ollama("0.12.6", says));
+    let mut talk = Talk::start(&workspace, &model, &[]);
+    talk.until("❯");
+    // One read takes all of it: the terminal has nothing left that could be flushed.
+    talk.pty.write("Make two.\ry\ra\ry\r");
+    talk.until("Call create_project?");
+    talk.until("\"name\": \"One\"");
+    talk.until("❯");
+    // The second line of this burst comes before the second question.
+    talk.pty.write("n\ry\ra\r");
+    talk.until("Call create_project?");
+    talk.until("\"name\": \"Two\"");
+    talk.line("n");
+    talk.until("Done.");
+    talk.line("/quit");
+    assert_eq!(talk.end().0, Some(0));
+    let projects = workspace.call("list_projects", &json!({}));
+    assert_eq!(projects["items"], json!([]));
+}
+
+#[test]
 fn ctrl_c_stops_the_model_and_a_second_one_leaves() {
     let says = vec![
         Say::Hang(vec![

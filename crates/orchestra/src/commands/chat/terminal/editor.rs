@@ -8,6 +8,7 @@ use std::{
 };
 
 use orchestra_plan::draw::Paint;
+use ratatui::crossterm::event;
 use reedline::{
     ColumnarMenu, Completer, CompletionResult, EditCommand, Emacs, ExampleHighlighter,
     FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode,
@@ -105,6 +106,8 @@ pub(super) struct Editor {
     /// Taken while something is typed.
     line: Option<Reedline>,
     is_plain: bool,
+    /// Whether input that arrived before the next prompt is dropped.
+    drops_earlier: bool,
 }
 
 impl Editor {
@@ -140,17 +143,17 @@ impl Editor {
         Self {
             line: Some(line),
             is_plain: paint == Paint::Plain,
+            drops_earlier: false,
         }
     }
 
-    /// Without anything that was typed before, for an answer to a question: also what was typed before the question
-    /// was there is none.
+    /// Without history, for the answers to a question that is on the screen. The first prompt drops all input that
+    /// arrived before it.
     pub(super) fn bare(paint: Paint, ends: Arc<AtomicBool>) -> Self {
-        #[cfg(unix)]
-        let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
         Self {
             line: Some(plain_line(paint, ends)),
             is_plain: paint == Paint::Plain,
+            drops_earlier: true,
         }
     }
 
@@ -166,7 +169,11 @@ impl Editor {
             text: prompt.to_owned(),
             is_plain: self.is_plain,
         };
+        let drops_earlier = std::mem::take(&mut self.drops_earlier);
         let read = spawn_blocking(move || {
+            if drops_earlier {
+                drop_input();
+            }
             if let Some(text) = already {
                 line.run_edit_commands(&[EditCommand::InsertString(text)]);
             }
@@ -186,6 +193,18 @@ impl Editor {
                 tracing::debug!(%error, "cannot read the terminal");
                 Typed::End
             }
+        }
+    }
+}
+
+/// Drops the input that has arrived. The terminal must not be read by another thread.
+fn drop_input() {
+    #[cfg(unix)]
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+    // Keys that were read together with an earlier line are in the queue of this process.
+    while event::poll(Duration::ZERO).unwrap_or(false) {
+        if event::read().is_err() {
+            break;
         }
     }
 }

@@ -104,10 +104,10 @@ fn list(headers: &str) -> String {
 }
 
 /// A login of a browser.
-fn log_in(token: &str) -> String {
+fn log_in(token: &str, headers: &str) -> String {
     let body = json!({"token": token}).to_string();
     format!(
-        "POST /api/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+        "POST /api/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
@@ -263,7 +263,7 @@ fn cookie_of_a_login_is_refused_from_another_user() {
     let (_process, _, port) = up(command);
     let at = ("127.0.0.1", port);
     for (owner, thief) in [(0, DAEMON), (DAEMON, 0), (DAEMON, BIN)] {
-        let cookie = cookie(&send(owner, at, &log_in(token)));
+        let cookie = cookie(&send(owner, at, &log_in(token, "")));
         assert_eq!(send(thief, at, &list(&cookie)).status, 401);
         let out = format!(
             "POST /api/logout HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
@@ -273,6 +273,33 @@ fn cookie_of_a_login_is_refused_from_another_user() {
         assert_eq!(send(owner, at, &list(&cookie)).status, 200, "{owner}");
         send(owner, at, &out);
         assert_eq!(send(owner, at, &list(&cookie)).status, 401, "{owner}");
+    }
+}
+
+#[test]
+fn cookie_of_a_login_through_a_proxy_is_refused_from_another_user() {
+    if !is_root("cookie_of_a_login_through_a_proxy_is_refused_from_another_user") {
+        return;
+    }
+    let workspace = Workspace::git();
+    let (_process, _, port) = up(workspace.command(arguments("127.0.0.1:0")));
+    let token = workspace.run(["token"]);
+    let token = token.out.trim();
+    let at = ("127.0.0.1", port);
+    let headers = ["X-Forwarded-For: 192.0.2.1\r\n", "Via: 1.1 proxy\r\n"];
+    for (proxy, thief) in [(0, DAEMON), (DAEMON, 0), (DAEMON, BIN)] {
+        for header in headers {
+            let cookie = cookie(&send(proxy, at, &log_in(token, header)));
+            let with = |header: &str| list(&format!("{header}{cookie}"));
+            for other in headers {
+                assert_eq!(send(thief, at, &with(other)).status, 401, "{other}");
+                // The browser behind the proxy notices nothing.
+                assert_eq!(send(proxy, at, &with(other)).status, 200, "{other}");
+            }
+            if thief != 0 {
+                assert_eq!(send(thief, at, &with("")).status, 401);
+            }
+        }
     }
 }
 
@@ -405,7 +432,7 @@ fn clients_pass_the_token_where_users_are_not_named() {
         assert_eq!(send(user, at, &list(&held)).status, 200, "{user}");
     }
     // The page exchanges the token for a cookie.
-    let cookie = cookie(&send(NOBODY, at, &log_in(token)));
+    let cookie = cookie(&send(NOBODY, at, &log_in(token, "")));
     assert_eq!(send(NOBODY, at, &list(&cookie)).status, 200);
     // Commands that ask the running program pass it as well.
     let servers = said(by(NOBODY, &workspace.command(["mcp", "list"])), "");

@@ -3,8 +3,8 @@
 //! restarts, and end with their token or when their browser logs out.
 //!
 //! Browsers send a cookie to every port of its host, where programs of other users may listen. A login is
-//! therefore bound to the user whose connection it was made over, where the system names that user. Behind a proxy, the
-//! user of the connection is not that of the browser: a direct login is none there, and the other way round.
+//! therefore bound to the user whose connection it was made over, where the system names that user. Behind a proxy, this
+//! is the user who runs the proxy. A direct login is not valid there, and a login behind a proxy is not valid directly.
 
 use std::{
     path::PathBuf,
@@ -193,10 +193,14 @@ fn key(token: &Token) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, token.digest())
 }
 
-/// A login is valid at the port that its cookie is named after, for the user that made it.
+/// A login is valid at the port that its cookie is named after, over connections of the user that made it, and
+/// either directly or behind a proxy. Where the system does not name the user, the last two make no difference.
 fn signed(name: &str, session: PeerSession, id: &str, ends: u64) -> Vec<u8> {
-    let user = session.user.id();
-    let user = user.map_or_else(String::new, |user| user.to_string());
+    let user = match (session.user.id(), session.is_forwarded) {
+        (None, _) => String::new(),
+        (Some(user), false) => user.to_string(),
+        (Some(user), true) => format!("{user} by proxy"),
+    };
     format!("{PURPOSE}\n{name}\n{user}\n{id}\n{ends}").into_bytes()
 }
 
@@ -239,6 +243,7 @@ mod tests {
     const fn of(user: PeerUser) -> PeerSession {
         PeerSession {
             user,
+            is_forwarded: false,
             is_tls: false,
         }
     }
@@ -250,15 +255,15 @@ mod tests {
     fn found(
         logins: &Logins,
         headers: &HeaderMap,
-        user: PeerUser,
+        session: PeerSession,
         tokens: &[Token],
     ) -> Option<usize> {
-        let login = logins.find(headers, of(user), tokens);
+        let login = logins.find(headers, session, tokens);
         login.map(|login| login.holder)
     }
 
     fn holder(headers: &HeaderMap, tokens: &[Token]) -> Option<usize> {
-        found(&Logins::new(None), headers, PeerUser::Unknown, tokens)
+        found(&Logins::new(None), headers, of(PeerUser::Unknown), tokens)
     }
 
     #[test]
@@ -294,16 +299,25 @@ mod tests {
             PeerUser::Same,
             PeerUser::Unknown,
         ];
+        let sessions = users.map(|user| {
+            [false, true].map(|is_forwarded| PeerSession {
+                is_forwarded,
+                ..of(user)
+            })
+        });
+        let sessions = sessions.as_flattened();
         let logins = Logins::new(None);
-        for owner in users {
-            let set = Logins::begin(&headers("localhost:1", None), of(owner), &token).unwrap();
+        for owner in sessions {
+            let set = Logins::begin(&headers("localhost:1", None), *owner, &token).unwrap();
             let shown = headers("localhost:1", Some(&pair(&set)));
-            for user in users {
-                let holder = found(&logins, &shown, user, &tokens());
-                assert_eq!(holder.is_some(), owner == user, "{owner:?} {user:?}");
-                if owner != user {
+            for session in sessions {
+                let is_valid = owner == session
+                    || [owner, session].map(|session| session.user) == [PeerUser::Unknown; 2];
+                let holder = found(&logins, &shown, *session, &tokens());
+                assert_eq!(holder.is_some(), is_valid, "{owner:?} {session:?}");
+                if !is_valid {
                     // Nor can another user end it.
-                    let _ = logins.end(&shown, of(user), &tokens());
+                    let _ = logins.end(&shown, *session, &tokens());
                 }
             }
         }
@@ -315,11 +329,11 @@ mod tests {
         let [first, second] = [(), ()].map(|()| pair(&begin("localhost:1", &token)));
         assert_ne!(first, second);
         let logins = Logins::new(None);
-        let user = PeerUser::Unknown;
+        let user = of(PeerUser::Unknown);
         let at = |cookie: &str| headers("localhost:1", Some(cookie));
         let shown = |cookie: &str| found(&logins, &at(cookie), user, &tokens());
         assert_eq!((shown(&first), shown(&second)), (Some(0), Some(0)));
-        let replaced = logins.end(&at(&first), of(user), &tokens());
+        let replaced = logins.end(&at(&first), user, &tokens());
         assert_eq!(pair(&replaced.unwrap()), "orchestra-1=");
         assert_eq!((shown(&first), shown(&second)), (None, Some(0)));
     }

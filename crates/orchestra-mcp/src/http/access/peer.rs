@@ -21,8 +21,10 @@ pub(super) struct Peer {
 /// The connection of a browser's login: a login is valid only over connections alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PeerSession {
-    /// User of the browser, where the system names that user.
+    /// User of the connection, where the system names that user: of the browser, or of the proxy before it.
     pub(super) user: PeerUser,
+    /// Whether a proxy has forwarded the request.
+    pub(super) is_forwarded: bool,
     pub(super) is_tls: bool,
 }
 
@@ -48,14 +50,11 @@ impl Peer {
         self.user == PeerUser::Same && !is_forwarded(headers)
     }
 
-    /// The connection of the browser that sent these headers. Behind a proxy its user is unknown: the
-    /// user of the connection runs the proxy.
+    /// The connection of the browser that sent these headers.
     pub(super) fn session(self, headers: &HeaderMap) -> PeerSession {
         PeerSession {
-            user: match is_forwarded(headers) {
-                true => PeerUser::Unknown,
-                false => self.user,
-            },
+            user: self.user,
+            is_forwarded: is_forwarded(headers),
             is_tls: self.is_tls,
         }
     }

@@ -165,6 +165,12 @@ async fn direct_login_admits_nobody_through_a_proxy_of_its_user() {
     let behind = ("cookie", behind.as_str());
     assert_eq!(door.answer("/", same, &[behind, forwarded]).await, 200);
     assert_eq!(door.answer("/", same, &[behind]).await, 401);
+    // Another user can write the header of the proxy.
+    for user in [PeerUser::Other(7), PeerUser::Unknown] {
+        let other = ("127.0.0.1", Some(user));
+        let status = door.answer("/", other, &[behind, forwarded]).await;
+        assert_eq!(status, 401, "{user:?}");
+    }
 }
 
 #[tokio::test]

@@ -28,11 +28,10 @@ use axum::{
 };
 use tokio::sync::watch;
 
-use super::refuse;
+use super::{refuse, serve::Guest};
 pub(super) use cookie::login_of;
 use cookie::{Login, Logins};
 use gate::Gate;
-pub(super) use gate::Proven;
 pub use names::{HostName, NameError, WebOrigin};
 pub use oauth::{
     ClientError, KeyTimes, KeysUrl, OAuth, OAuthError, OAuthNameError, OAuthRules, Scope,
@@ -391,7 +390,7 @@ impl Access {
         {
             return Admission::Answered(Box::new(cors::preflight(page, request.headers())));
         }
-        match self.identify(request.headers(), peer, asks) {
+        match self.identify_within_share(request, peer, asks) {
             Err(Unproven::Refused(mut refused)) => {
                 if let Some(page) = page {
                     cors::allow(refused.headers_mut(), page);
@@ -409,8 +408,37 @@ impl Access {
     fn let_in(&self, request: &mut Request, asked: Asks, identity: Identity) {
         let by = self.clone();
         let extensions = request.extensions_mut();
+        if asked == Asks::Token
+            && let Some(guest) = extensions.get::<Guest>()
+        {
+            guest.prove();
+        }
         extensions.insert(identity);
         extensions.insert(Admitted { by, asked });
+    }
+
+    /// As [`Self::identify`]. A request of a caller that is not the user who runs this program, and has shown no
+    /// token yet, is refused when too many such requests are being answered.
+    fn identify_within_share(
+        &self,
+        request: &Request,
+        peer: Peer,
+        asks: Asks,
+    ) -> Result<(Identity, Proof), Unproven> {
+        let headers = request.headers();
+        let identified = self.identify(headers, peer, asks);
+        let is_guest = match &identified {
+            Ok(_) if asks == Asks::Nothing => {
+                !peer.is_own_user(headers) && self.login(headers, peer.session(headers)).is_none()
+            }
+            Err(Unproven::Unseen(_)) => true,
+            Ok(_) | Err(Unproven::Refused(_)) => false,
+        };
+        let guest = request.extensions().get::<Guest>();
+        if is_guest && guest.is_some_and(|guest| !guest.take_share()) {
+            return Err(Box::new(crowded()).into());
+        }
+        identified
     }
 
     /// Who makes the request, or why that is not known.
@@ -548,6 +576,13 @@ fn too_many(wait: Duration) -> Response {
     let text = format!("too many requests; try again in {seconds} s");
     let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, &text);
     retry_after(&mut response, wait);
+    response
+}
+
+fn crowded() -> Response {
+    let text = "busy: too many requests of callers without a token; try again later";
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, text);
+    retry_after(&mut response, Duration::from_secs(1));
     response
 }
 

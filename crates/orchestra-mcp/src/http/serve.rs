@@ -46,7 +46,7 @@ use orchestra_process::{PeerUser, PeerUsers};
 use rustix::net::sockopt;
 use tokio_rustls::server::TlsStream;
 
-use super::access::Proven;
+pub(super) use connections::Guest;
 use connections::{Connections, Place, Running};
 pub use listeners::Listeners;
 use paced::Paced;
@@ -74,7 +74,9 @@ const PROBES: u32 = 3;
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Maximum number of connections served at once. For one more, the connection that has been idle for longest is
-    /// closed. Where none is idle, only requests for the health of the program are answered.
+    /// closed. Where none is idle, only requests for the health of the program are answered. Callers that are not the
+    /// user who runs the program, and have shown no token, have a quarter of them together, and can have requests
+    /// answered on an eighth.
     pub connections: usize,
     /// Maximum number of connections of one peer, which is another machine or another user of this one. A few more
     /// are accepted, on which only requests for the health of the program are answered.
@@ -106,7 +108,7 @@ pub struct OverTls;
 
 /// Serves until `stop` turns true, then lets the requests that run finish. Requests carry the
 /// address of their peer as [`ConnectInfo`], and its user as [`PeerUser`]. A connection of another user of this machine
-/// ends after the first answer to a request without a token that an [`Access`](super::Access) accepts.
+/// ends after its first answer, unless an [`Access`](super::Access) has accepted a token on it.
 pub async fn serve(
     listeners: impl Into<Listeners>,
     app: Router,
@@ -309,16 +311,17 @@ impl Service<Request<Incoming>> for OfPeer {
         let extensions = request.extensions_mut();
         extensions.insert(ConnectInfo(self.peer.address));
         extensions.insert(self.peer.user);
+        extensions.insert(self.place.guest());
         if self.is_tls {
             extensions.insert(OverTls);
         }
         let is_other_user = matches!(self.peer.user, PeerUser::Other(_));
+        let place = Arc::clone(&self.place);
         let answered = self.service.call(request);
         Box::pin(async move {
             let mut response = answered.await?;
             // A user without a token gains nothing by sending requests before the answers.
-            let is_guest = is_other_user && response.extensions().get::<Proven>().is_none();
-            if is_reserved || is_guest {
+            if is_reserved || is_other_user && place.is_guest() {
                 close(&mut response);
             }
             Ok(response.map(|body| AnswerBody {

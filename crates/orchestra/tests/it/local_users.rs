@@ -13,6 +13,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
+    overload::allow_files,
     plans::waits_for,
     ports::free_port,
     support::{Answer, Running, Workspace, get, post_to, said},
@@ -300,6 +301,62 @@ fn cookie_of_a_login_through_a_proxy_is_refused_from_another_user() {
                 assert_eq!(send(thief, at, &with("")).status, 401);
             }
         }
+    }
+}
+
+#[test]
+fn unfinished_logins_of_many_users_leave_the_owner_and_callers_with_a_token_alone() {
+    if !is_root("unfinished_logins_of_many_users_leave_the_owner_and_callers_with_a_token_alone") {
+        return;
+    }
+    allow_files();
+    let workspace = Workspace::git();
+    let (_process, _, port) = up(workspace.command(arguments("127.0.0.1:0")));
+    let token = workspace.run(["token"]);
+    let token = token.out.trim();
+    let at = ("127.0.0.1", port);
+    let cookie = cookie(&send(BIN, at, &log_in(token, "")));
+    // The server asks for the body when it waits for it.
+    let login = "POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                 Content-Length: 100\r\nExpect: 100-continue\r\n\r\n";
+    let open = "$| = 1; $SIG{PIPE} = 'IGNORE'; \
+                for (1..256) { \
+                    my $s = IO::Socket::INET->new($ARGV[0]) or die; print $s $ARGV[1]; \
+                    my $line = <$s>; push @held, $s if defined $line && $line =~ / 100 /; \
+                } \
+                print scalar @held, \"\\n\"; <STDIN>";
+    let floods = (4_343..4_351).map(|user| {
+        let mut perl = Command::new("perl");
+        perl.args(["-MIO::Socket::INET", "-e", open])
+            .arg(format!("127.0.0.1:{port}"))
+            .arg(login)
+            .env("PATH", "/usr/bin:/bin")
+            .current_dir("/");
+        let flood = Running::start(by(user, &perl));
+        let held: usize = flood.line().unwrap().parse().unwrap();
+        (flood, held)
+    });
+    let floods: Vec<_> = floods.collect();
+    assert!(floods[0].1 > 0, "the first user holds some");
+    let page = |headers: &str| {
+        format!("GET /board HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n")
+    };
+    for request in [list(""), page(""), log_in(token, "")] {
+        let answer = send(0, at, &request);
+        assert!([200, 204].contains(&answer.status), "{request}: {answer:?}");
+    }
+    let held = format!("Authorization: Bearer {token}\r\n");
+    for request in [list(&held), list(&cookie), page(&cookie)] {
+        let answer = send(BIN, at, &request);
+        assert_eq!(answer.status, 200, "{request}: {answer:?}");
+    }
+    for request in [page(""), log_in(token, "")] {
+        let answer = send(BIN, at, &request);
+        assert_eq!(answer.status, 503, "{request}: {answer:?}");
+        assert!(answer.body.contains("try again later"), "{answer:?}");
+    }
+    for (flood, _) in floods {
+        assert!(flood.end().success());
     }
 }
 

@@ -26,7 +26,7 @@ fn up(workspace: &Workspace, token: Option<&str>) -> (Running, String) {
 }
 
 /// Lets this process open as many files as the test needs.
-fn allow_files() {
+pub(crate) fn allow_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = u64::try_from(MANY + 1_000).unwrap();
     let wanted = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));

@@ -21,16 +21,12 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Access, Admission, Asks, Proof, cors};
-use crate::http::{PeerUser, Refused};
+use crate::http::Refused;
 
 type Answered<E> = Result<Response, E>;
 
 /// What is done with an answer last.
 type Finish<E> = fn(Answered<E>) -> Answered<E>;
-
-/// Extension of answers to another user of this machine who has shown a token.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::http) struct Proven;
 
 /// What stands before a route.
 #[derive(Clone)]
@@ -73,13 +69,9 @@ where
     fn call(&mut self, mut request: Request) -> Self::Future {
         let Gate { access, asks } = &self.gate;
         let has_body = !request.body().is_end_stream();
-        let user = request.extensions().get::<PeerUser>();
-        let is_proven = *asks == Asks::Token && matches!(user, Some(PeerUser::Other(_)));
-        let finish: Finish<S::Error> = match (has_body, is_proven) {
-            (true, true) => |answered| answered.map(close_if_unread).map(prove),
-            (true, false) => |answered| answered.map(close_if_unread),
-            (false, true) => |answered| answered.map(prove),
-            (false, false) => |answered| answered,
+        let finish: Finish<S::Error> = match has_body {
+            true => |answered| answered.map(close_if_unread),
+            false => |answered| answered,
         };
         if access.has_admitted(&request, *asks) {
             return Either::Left(self.route.call(request).map(finish));
@@ -140,11 +132,6 @@ fn close_if_unread(response: Response) -> Response {
                 | StatusCode::SERVICE_UNAVAILABLE
         );
     last_if(unread, response)
-}
-
-fn prove(mut response: Response) -> Response {
-    response.extensions_mut().insert(Proven);
-    response
 }
 
 /// An answer after which the connection ends when the body that came with the request is left

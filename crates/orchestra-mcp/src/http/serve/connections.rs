@@ -3,13 +3,17 @@
 //! A connection is idle while it answers no request. Where all places are taken, the connection that
 //! has been idle for longest is closed for the newest. Where none is idle, some more are
 //! accepted for the routes that report whether the program works.
+//!
+//! Callers that are not the user who runs this program, and have shown no token, are guests. All guests together have
+//! a part of the places, and of this part only one half can answer requests: a caller with a token always finds an
+//! idle guest that makes room, and takes a place outside of the part once its token was accepted.
 
 use std::{
     collections::HashMap,
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -25,6 +29,12 @@ pub(super) const RESERVED: usize = 32;
 /// monitored, and leaves the reserve to all others.
 const RESERVED_OF_ONE: usize = 4;
 
+/// Part of the connections that guests have, as a divisor.
+const GUESTS: usize = 4;
+
+/// Part of the connections on which requests of guests are answered, as a divisor.
+const GUEST_REQUESTS: usize = 2 * GUESTS;
+
 /// Bit of [`Connection::running`] that marks the connection as closed for another.
 const CLOSED: u32 = 1 << 31;
 
@@ -36,6 +46,10 @@ pub(super) struct Connections(Arc<Inner>);
 struct Inner {
     most: usize,
     of_one: usize,
+    most_guests: usize,
+    most_guest_requests: usize,
+    /// Requests of guests that are being answered.
+    guest_requests: AtomicUsize,
     /// Number of times a connection became idle.
     clock: AtomicU64,
     open: Mutex<Open>,
@@ -48,6 +62,8 @@ struct Open {
     /// Ordinary connections of each peer that is limited; a peer without one is absent.
     of_peer: HashMap<PeerKey, usize>,
     reserved: usize,
+    /// Ordinary connections of guests.
+    guests: usize,
 }
 
 /// Peers that are counted as one.
@@ -66,6 +82,10 @@ struct Connection {
     is_reserved: bool,
     /// Whether its peer had too many connections.
     is_beyond_share: bool,
+    /// Whether it is an ordinary connection of a guest. Changes only while [`Open`] is locked.
+    is_guest: AtomicBool,
+    /// Whether the request that is being answered counts as one of a guest.
+    has_guest_request: AtomicBool,
     /// Requests that are being answered, or [`CLOSED`].
     running: AtomicU32,
     /// Reading of the clock when it became idle.
@@ -88,9 +108,17 @@ pub(super) struct Running {
     connection: Arc<Connection>,
 }
 
+/// Extension of requests: their connection, until the caller has shown a token.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct Guest {
+    connections: Connections,
+    id: u64,
+    connection: Arc<Connection>,
+}
+
 impl PeerKey {
     /// The peer, where it is limited. The user who runs this program may have all connections, and
-    /// so may a user of this machine whom the system does not name.
+    /// so may a user of this machine whom the system does not name, after it has shown a token.
     fn of(peer: Peer) -> Option<Self> {
         let address = peer.address.ip().to_canonical();
         match peer.user {
@@ -106,6 +134,9 @@ impl Connections {
         Self(Arc::new(Inner {
             most: most.max(1),
             of_one: of_one.max(1),
+            most_guests: (most / GUESTS).max(1),
+            most_guest_requests: (most / GUEST_REQUESTS).max(1),
+            guest_requests: AtomicUsize::new(0),
             clock: AtomicU64::new(0),
             open: Mutex::default(),
         }))
@@ -114,12 +145,14 @@ impl Connections {
     /// Makes a place for a connection of `peer`, which is reserved when the peer has too many, or all
     /// places are taken and no connection is idle; `None` when the reserve is taken as well.
     pub(super) fn open(&self, peer: Peer) -> Option<Place> {
+        let is_guest = peer.user != PeerUser::Same;
         let peer = PeerKey::of(peer);
         let mut open = self.lock();
         let count = peer.and_then(|peer| open.of_peer.get(&peer));
         let has_share = count.is_none_or(|count| *count < self.0.of_one);
+        let has_share = has_share && (!is_guest || open.has_guest_place(self.0.most_guests));
         let is_full = open.by_id.len() - open.reserved >= self.0.most;
-        let is_reserved = !has_share || is_full && !open.close_longest_idle(Kind::Ordinary);
+        let is_reserved = !has_share || is_full && !open.make_room();
         if is_reserved && !open.has_reserve(peer) {
             return None;
         }
@@ -127,6 +160,8 @@ impl Connections {
             peer,
             is_reserved,
             is_beyond_share: !has_share,
+            is_guest: AtomicBool::new(is_guest && !is_reserved),
+            has_guest_request: AtomicBool::new(false),
             running: AtomicU32::new(0),
             idle_since: AtomicU64::new(self.tick()),
             closed: Notify::new(),
@@ -135,6 +170,7 @@ impl Connections {
         let id = open.last;
         open.by_id.insert(id, Arc::clone(&connection));
         open.reserved += usize::from(is_reserved);
+        open.guests += usize::from(is_guest && !is_reserved);
         if let Some(peer) = peer.filter(|_| !is_reserved) {
             *open.of_peer.entry(peer).or_default() += 1;
         }
@@ -144,6 +180,13 @@ impl Connections {
             id,
             connection,
         })
+    }
+
+    /// Ends the count of a request as one of a guest.
+    fn release_share(&self, connection: &Connection) {
+        if connection.has_guest_request.swap(false, Ordering::AcqRel) {
+            self.0.guest_requests.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 
     fn tick(&self) -> u64 {
@@ -159,6 +202,7 @@ impl Connections {
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Ordinary,
+    Guest,
     Reserved,
     ReservedOf(PeerKey),
 }
@@ -167,6 +211,7 @@ impl Kind {
     fn has(self, connection: &Connection) -> bool {
         match self {
             Self::Ordinary => !connection.is_reserved,
+            Self::Guest => connection.is_guest.load(Ordering::Relaxed),
             Self::Reserved => connection.is_reserved,
             Self::ReservedOf(peer) => connection.is_reserved && connection.peer == Some(peer),
         }
@@ -174,6 +219,25 @@ impl Kind {
 }
 
 impl Open {
+    /// Returns whether the part of guests has a place, for which the idle connection of a guest may be closed.
+    fn has_guest_place(&mut self, most: usize) -> bool {
+        self.guests < most || self.close_longest_idle(Kind::Guest)
+    }
+
+    /// Closes an idle connection, one of a guest if there is any; false when none is idle.
+    fn make_room(&mut self) -> bool {
+        self.close_longest_idle(Kind::Guest) || self.close_longest_idle(Kind::Ordinary)
+    }
+
+    /// Counts a connection no longer as one of a guest.
+    fn prove(&mut self, id: u64) {
+        if let Some(connection) = self.by_id.get(&id)
+            && connection.is_guest.swap(false, Ordering::Relaxed)
+        {
+            self.guests -= 1;
+        }
+    }
+
     /// Returns whether the reserve has a place for a peer, for which an idle connection may be closed.
     fn has_reserve(&mut self, peer: Option<PeerKey>) -> bool {
         if let Some(peer) = peer {
@@ -211,6 +275,7 @@ impl Open {
             return;
         };
         self.reserved -= usize::from(connection.is_reserved);
+        self.guests -= usize::from(connection.is_guest.load(Ordering::Relaxed));
         if let Some(peer) = connection.peer.filter(|_| !connection.is_reserved)
             && let Some(count) = self.of_peer.get_mut(&peer)
         {
@@ -251,6 +316,20 @@ impl Place {
         self.connection.is_beyond_share
     }
 
+    /// Returns whether it is an ordinary connection on which no caller has shown a token.
+    pub(super) fn is_guest(&self) -> bool {
+        self.connection.is_guest.load(Ordering::Relaxed)
+    }
+
+    /// The extension of the requests on the connection.
+    pub(super) fn guest(&self) -> Guest {
+        Guest {
+            connections: self.connections.clone(),
+            id: self.id,
+            connection: Arc::clone(&self.connection),
+        }
+    }
+
     /// Begins to answer a request; `None` when the connection is closed for another.
     pub(super) fn begin(&self) -> Option<Running> {
         let running = &self.connection.running;
@@ -264,6 +343,36 @@ impl Place {
     }
 }
 
+impl Guest {
+    /// Counts the request that is being answered as one of a guest; false when guests have too many.
+    pub(in crate::http) fn take_share(&self) -> bool {
+        if self.connection.has_guest_request.load(Ordering::Acquire) {
+            return true;
+        }
+        let inner = &self.connections.0;
+        let taken =
+            inner
+                .guest_requests
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
+                    (taken < inner.most_guest_requests).then_some(taken + 1)
+                });
+        if taken.is_ok() {
+            // The requests of a connection are answered one after the other.
+            let has_request = &self.connection.has_guest_request;
+            has_request.store(true, Ordering::Release);
+        }
+        taken.is_ok()
+    }
+
+    /// Counts the connection, and the request that is being answered, no longer as those of a guest.
+    pub(in crate::http) fn prove(&self) {
+        self.connections.release_share(&self.connection);
+        if self.connection.is_guest.load(Ordering::Relaxed) {
+            self.connections.lock().prove(self.id);
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         self.connections.lock().remove(self.id);
@@ -272,6 +381,7 @@ impl Drop for Place {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        self.connections.release_share(&self.connection);
         let now = self.connections.tick();
         self.connection.idle_since.store(now, Ordering::Relaxed);
         self.connection.running.fetch_sub(1, Ordering::AcqRel);
@@ -343,6 +453,51 @@ mod tests {
         assert!(take(7).is_none(), "its part is busy");
         let other = [take(8).unwrap(), take(8).unwrap()];
         assert!(!other[0].is_reserved() && other[1].is_reserved());
+    }
+
+    #[test]
+    fn guests_have_a_part_of_the_places_however_many_they_are() {
+        let connections = Connections::new(16, 16);
+        let take = |user| {
+            let guest = peer("127.0.0.1", PeerUser::Other(user));
+            connections.open(guest).unwrap()
+        };
+        let mut guests: Vec<_> = (0..5).map(take).collect();
+        assert!(guests.iter().all(|guest| !guest.is_reserved()));
+        // The last one took the place of the first one, which was idle.
+        assert!(is_closed(&guests.remove(0)) && !guests.iter().any(is_closed));
+        let requests: Vec<_> = guests.iter().map(|guest| guest.begin().unwrap()).collect();
+        let shares: Vec<_> = guests
+            .iter()
+            .map(|guest| guest.guest().take_share())
+            .collect();
+        assert_eq!(shares, [true, true, false, false]);
+        assert!(take(9).is_reserved(), "no guest is idle");
+        let mine: Vec<_> = (0..12).map(|_| connections.open(own()).unwrap()).collect();
+        assert!(
+            !mine
+                .iter()
+                .any(|place| place.is_reserved() || is_closed(place))
+        );
+        drop(mine);
+        // With a token, neither the connection nor its request is one of a guest.
+        guests[0].guest().prove();
+        assert!(!guests[0].is_guest() && !take(9).is_reserved());
+        assert!(guests[2].guest().take_share() && !guests[3].guest().take_share());
+        drop(requests);
+        let left = connections.0.guest_requests.load(Ordering::Relaxed);
+        assert_eq!((left, connections.lock().guests), (0, 3));
+        drop(guests);
+        assert_eq!(connections.lock().guests, 0);
+    }
+
+    #[test]
+    fn idle_guest_makes_room_before_the_user_who_runs_the_program() {
+        let connections = Connections::new(4, 4);
+        let mine: Vec<_> = (0..3).map(|_| connections.open(own()).unwrap()).collect();
+        let guest = connections.open(peer("::1", PeerUser::Other(7))).unwrap();
+        let next = connections.open(own()).unwrap();
+        assert!(is_closed(&guest) && !next.is_reserved() && !mine.iter().any(is_closed));
     }
 
     #[test]

@@ -202,10 +202,24 @@ impl Attachments {
                 let changed = ListKind::ALL.map(|kind| kind == changed);
                 self.notify_of_lists(&self.numbers(), changed);
             }
-            Notice::Other { method, params } => self.tell_all(&HubNotice::Other {
-                method: method.into(),
+            Notice::Other {
+                method,
                 params,
-            }),
+                client,
+            } => {
+                let notice = HubNotice::Other {
+                    method: method.into(),
+                    params,
+                };
+                match client {
+                    None => self.tell_all(&notice),
+                    Some(client) => {
+                        if let Some(listener) = self.open.get(&client) {
+                            listener.tell(notice);
+                        }
+                    }
+                }
+            }
         }
     }
 

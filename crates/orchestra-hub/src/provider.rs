@@ -183,6 +183,8 @@ pub enum Notice {
         method: String,
         /// Parameters, verbatim.
         params: Option<RawJson>,
+        /// Number of the only client that receives it; `None` for all clients.
+        client: Option<u64>,
     },
 }
 

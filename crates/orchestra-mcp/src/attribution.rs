@@ -18,6 +18,9 @@ pub use objection::{Objection, objection};
 /// The member of a question's `_meta` that names the server.
 const SERVER: &str = "orchestra/server";
 
+/// Beginning of the members of `_meta` that only Orchestra sets.
+const OWN: &str = "orchestra/";
+
 /// The code of an error that asks the user to visit a page first (MCP 2025-11-25, `URLElicitationRequiredError`).
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
@@ -77,6 +80,19 @@ pub fn attribute_error(error: RpcError, server: &str) -> RpcError {
         message: format!("{asks}{}", in_a_line(&error.message)).into(),
         data: Some(data),
     }
+}
+
+/// Parameters of a notification whose method is unknown. `_meta` names the server, and has no other member of
+/// Orchestra; the rest is unchanged.
+#[must_use]
+pub fn attribute_notification(params: Option<&RawJson>, server: &str) -> RawJson {
+    let meta = params.and_then(|params| params.member("_meta"));
+    let meta = meta.as_ref().and_then(last_members).into_iter().flatten();
+    let meta = meta.filter(|(name, _)| !name.starts_with(OWN));
+    let meta = object(meta.chain([(Cow::Borrowed(SERVER), string(server))]));
+    let rest = params.and_then(last_members).into_iter().flatten();
+    let rest = rest.filter(|(name, _)| name != "_meta");
+    object(rest.chain([(Cow::Borrowed("_meta"), meta)]))
 }
 
 /// Whether `url` is an address of HTTP in the characters of URIs (RFC 3986), whose host can be read: without the name of

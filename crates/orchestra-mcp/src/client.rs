@@ -32,7 +32,7 @@ mod tasks;
 mod watching;
 
 pub use crate::attribution::{
-    Objection, attribute, attribute_error, is_deceptive, objection, quoted,
+    Objection, attribute, attribute_error, attribute_notification, is_deceptive, objection, quoted,
 };
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, ToolCheck,

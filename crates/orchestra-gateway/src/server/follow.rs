@@ -3,7 +3,9 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use orchestra_hub::{ListKind, Notice};
-use orchestra_mcp::client::{ClientError, ClientEvent, ClientLists, ClientStatus};
+use orchestra_mcp::client::{
+    ClientError, ClientEvent, ClientLists, ClientStatus, attribute_notification,
+};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
@@ -81,6 +83,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
     let mut after_failure = AFTER_FAILURE.0;
     let rate = Rate::new(NOTICES.0, Some(NOTICES.1));
     let (mut dropped, mut missed) = (0, 0);
+    let mut has_told_unknown = false;
     let mut standing = Standing::new(server.name());
     loop {
         tokio::select! {
@@ -93,6 +96,16 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                 Some(ClientEvent::ListChanged(kind)) => stale.add(kind),
                 Some(ClientEvent::ResourceUpdated(uri)) => {
                     follower.told(Notice::ResourceUpdated(uri));
+                }
+                // Sessions that did not cause it do not receive it.
+                Some(ClientEvent::Other { method, client: None, .. }) if !server.is_relay() => {
+                    if !std::mem::replace(&mut has_told_unknown, true) {
+                        tracing::warn!(
+                            server = server.name(),
+                            %method,
+                            "dropped a notification of the server: its method is unknown, and it belongs to no call of a single client. Further ones are dropped without a message"
+                        );
+                    }
                 }
                 Some(event) => match rate.as_ref().is_none_or(|rate| rate.take().is_ok()) {
                     true => follower.told(notice(&server, event)),
@@ -383,12 +396,27 @@ fn notice(server: &Server, event: ClientEvent) -> Notice {
             }),
             data,
         },
-        ClientEvent::Other { method, params } => Notice::Other { method, params },
+        // A relay has one client, and its server is an orchestrator, which names the server.
+        ClientEvent::Other { method, params, .. } if server.is_relay() => Notice::Other {
+            method,
+            params,
+            client: None,
+        },
+        ClientEvent::Other {
+            method,
+            params,
+            client,
+        } => Notice::Other {
+            params: Some(attribute_notification(params.as_ref(), server.name())),
+            method,
+            client,
+        },
         ClientEvent::ResourceUpdated(uri) => Notice::ResourceUpdated(uri),
         // Both are taken before.
         ClientEvent::Started | ClientEvent::ListChanged(_) => Notice::Other {
             method: "notifications/tools/list_changed".to_owned(),
             params: None,
+            client: None,
         },
     }
 }

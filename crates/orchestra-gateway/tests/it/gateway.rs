@@ -2,10 +2,16 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use orchestra_hub::{CompletionRef, Cx, HubNotice, LogLevel, Outcome, ProviderError, Target};
+use orchestra_hub::{
+    Attachment, CompletionRef, Cx, HubNotice, LogLevel, Notices, Outcome, ProviderError, Request,
+    Target,
+};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use crate::played::{Bench, Played, config, not_found, raw, text, tool, until};
+use crate::played::{
+    Bench, PATIENCE, Played, config, not_found, raw, text, tool, tool_call, until,
+};
 
 #[tokio::test]
 async fn what_nobody_knows_passes_unchanged() {
@@ -155,25 +161,85 @@ async fn what_a_server_says_by_itself_reaches_callers() {
         "notifications/message",
         Some(json!({"level": "error", "logger": "l", "data": 1})),
     );
-    server.tell("notifications/vendor", Some(json!({"x": 1})));
     server.tell(
         "notifications/resources/updated",
         Some(json!({"uri": "x://one"})),
     );
     let mut heard = Vec::new();
     // The beginning of the subscription is reported as a change as well.
-    while heard.len() < 4 {
+    while heard.len() < 3 {
         match notices.next().await.unwrap() {
             HubNotice::Log { logger, .. } => heard.push(logger.unwrap()),
-            HubNotice::Other { method, .. } => heard.push(method.to_string()),
             HubNotice::ResourceUpdated(uri) => heard.push(uri.to_string()),
             _ => {}
         }
     }
     heard.sort_unstable();
-    assert_eq!(heard, ["notifications/vendor", "s/l", "x://one", "x://one"]);
+    assert_eq!(heard, ["s/l", "x://one", "x://one"]);
     attachment.unsubscribe("x://one");
     until(|| !server.heard("resources/unsubscribe").is_empty()).await;
+}
+
+/// Methods and parameters of unknown notifications before the next log message.
+async fn unknown_before_log(notices: &mut Notices) -> Vec<(String, Value)> {
+    let mut unknown = Vec::new();
+    loop {
+        let notice = timeout(PATIENCE, notices.next()).await;
+        match notice.expect("a notice in time").unwrap() {
+            HubNotice::Log { .. } => return unknown,
+            HubNotice::Other { method, params } => {
+                unknown.push((method.to_string(), params.unwrap().parse().unwrap()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The notifications name another server.
+#[tokio::test]
+async fn unknown_notification_reaches_only_the_client_with_the_one_open_call() {
+    let server = Played::new(vec![tool("wait")]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let (caller, other) = (bench.attach(), bench.attach());
+    let mut notices_of_caller = caller.take_notices().unwrap();
+    let mut notices_of_other = other.take_notices().unwrap();
+    let wait = |client: &Attachment| {
+        tokio::spawn(client.call(Request {
+            target: tool_call("s__wait", &json!({})),
+            cx: Cx::default(),
+        }))
+    };
+    let methods = ["notifications/vendor", "$/cancelRequest"];
+    let mut calls = Vec::new();
+    for (open, expected) in [(0, &methods[..0]), (1, &methods[..]), (2, &methods[..0])] {
+        match open {
+            0 => {}
+            1 => calls.push(wait(&caller)),
+            _ => calls.push(wait(&other)),
+        }
+        until(|| server.heard("tools/call").len() == open).await;
+        for method in methods {
+            let meta = json!({"orchestra/server": "good", "orchestra/input": 1, "own": 2});
+            server.tell(method, Some(json!({"x": 1, "_meta": meta})));
+        }
+        let end = json!({"level": "error", "data": open});
+        server.tell("notifications/message", Some(end));
+        let params = json!({"x": 1, "_meta": {"own": 2, "orchestra/server": "s"}});
+        let expected = expected
+            .iter()
+            .map(|method| ((*method).to_owned(), params.clone()));
+        let expected: Vec<_> = expected.collect();
+        let heard = unknown_before_log(&mut notices_of_caller).await;
+        assert_eq!(heard, expected, "{open}");
+        let heard = unknown_before_log(&mut notices_of_other).await;
+        assert!(heard.is_empty(), "{open}: {heard:?}");
+    }
+    server.gate.add_permits(2);
+    for call in calls {
+        assert!(!text(call.await.unwrap().unwrap()).1);
+    }
 }
 
 #[tokio::test]

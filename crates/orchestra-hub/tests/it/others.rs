@@ -500,6 +500,7 @@ async fn notifications_that_nobody_knows_reach_all() {
     let notice = Notice::Other {
         method: "notifications/custom".into(),
         params: Some(RawJson::empty_object()),
+        client: None,
     };
     p.notices.send(notice).await.unwrap();
     let Some(HubNotice::Other { method, params }) = notices.next().await else {

@@ -92,6 +92,9 @@ pub enum ClientEvent {
         method: String,
         /// Its parameters, verbatim.
         params: Option<RawJson>,
+        /// The client whose call it belongs to: the only client with an open call on the connection, or the client of
+        /// the request on whose stream the notification came.
+        client: Option<u64>,
     },
 }
 

@@ -107,9 +107,13 @@ impl Events {
         });
     }
 
-    pub(super) fn other(&self, method: &str, params: Option<RawJson>) {
+    pub(super) fn other(&self, method: &str, params: Option<RawJson>, client: Option<u64>) {
         let method = method.to_owned();
-        self.chatter(ClientEvent::Other { method, params });
+        self.chatter(ClientEvent::Other {
+            method,
+            params,
+            client,
+        });
     }
 
     /// How many events were dropped because nobody took them.

@@ -133,7 +133,10 @@ fn notified(
         "notifications/tasks" | "notifications/tasks/status" => {}
         _ => {
             let is_object = |params: &RawJson| params.as_bytes().starts_with(b"{");
-            session.events.other(method, params.filter(is_object));
+            let client = cause(session, related).map(|open| open.connection());
+            session
+                .events
+                .other(method, params.filter(is_object), client);
         }
     }
 }
@@ -395,6 +398,15 @@ fn running(session: &Arc<Session>) -> Result<Arc<OpenCall>, String> {
                 .to_owned()
         })?
         .ok_or_else(|| "no call is open".to_owned())
+}
+
+/// The call of a client that a notification belongs to: the one on whose stream it came, else the newest if all open
+/// calls are of one client.
+fn cause(session: &Arc<Session>, related: Option<&RequestId>) -> Option<Arc<OpenCall>> {
+    match related {
+        Some(_) => find(session, related).filter(|open| open.whose == Whose::Caller),
+        None => newest_of_one(session, |_| true).ok().flatten(),
+    }
 }
 
 fn of_task(session: &Arc<Session>, task: &str) -> Option<Arc<OpenCall>> {

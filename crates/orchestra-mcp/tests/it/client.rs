@@ -182,7 +182,12 @@ async fn changes_and_unknown_notifications_are_told() {
         changed,
         Some(ClientEvent::ListChanged(ListKind::Tools))
     ));
-    let Some(ClientEvent::Other { method, params }) = events.recv().await else {
+    let Some(ClientEvent::Other {
+        method,
+        params,
+        client: None,
+    }) = events.recv().await
+    else {
         panic!("the strange one is not told");
     };
     assert_eq!(method, "notifications/x/strange");

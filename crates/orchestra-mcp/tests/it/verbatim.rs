@@ -289,7 +289,11 @@ async fn a_session_hears_notifications_that_nobody_here_knows() {
         let params = Some(raw(r#"{"x": 1.50}"#));
         let method = method.into();
         notices
-            .send(Notice::Other { method, params })
+            .send(Notice::Other {
+                method,
+                params,
+                client: None,
+            })
             .await
             .unwrap();
     }

@@ -234,6 +234,11 @@ impl ServerConfig {
         }
     }
 
+    /// The server whose name begins the shown names of its tools; `None` if they pass unchanged.
+    pub(crate) fn shown_prefix(&self) -> Option<ServerName> {
+        self.prefix.then(|| self.name.clone())
+    }
+
     /// The directory that relative paths of its file start from, and where it runs when no other
     /// is set.
     #[must_use]

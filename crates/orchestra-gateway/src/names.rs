@@ -13,7 +13,7 @@ const MAX_CHARS: usize = 64;
 const HASH_DIGITS: usize = 8;
 
 /// The names that are shown for those of a server, in their order; `None` for one that came
-/// before.
+/// before, or whose shown name is that of another one.
 ///
 /// With `prefix` a name is `server__name`, of `A`–`Z`, `a`–`z`, `0`–`9`, `_` and `-`, at most 64
 /// characters; one that had to be changed and is taken, or is too long, ends in a part of its hash.
@@ -42,18 +42,59 @@ pub(crate) fn shown<'n>(
         }
     }
     let all = names.iter().zip(plain).zip(firsts);
-    all.map(|((name, plain), first)| {
-        let unique = || {
-            let changed = changed(server, name);
-            let is_free = changed.len() <= MAX_CHARS && !taken.contains(&changed);
-            match is_free && wanted.get(&changed) == Some(&1) {
-                true => changed,
-                false => hashed(&changed, name),
-            }
-        };
-        first.then(|| plain.unwrap_or_else(unique))
-    })
-    .collect()
+    let mut all: Vec<Option<String>> = all
+        .map(|((name, plain), first)| {
+            let unique = || {
+                let changed = changed(server, name);
+                let is_free = changed.len() <= MAX_CHARS && !taken.contains(&changed);
+                match is_free && wanted.get(&changed) == Some(&1) {
+                    true => Some(changed),
+                    false => Some(hashed(&changed, name)).filter(|hashed| !taken.contains(hashed)),
+                }
+            };
+            first.then(|| plain.or_else(unique)).flatten()
+        })
+        .collect();
+    // Hashes of two names may be equal; the order of a list does not decide that either.
+    let mut owners: HashMap<String, &str> = HashMap::new();
+    for (&name, shown) in names.iter().zip(&all) {
+        if let Some(shown) = shown {
+            let owner = owners.entry(shown.clone()).or_insert(name);
+            *owner = (*owner).min(name);
+        }
+    }
+    for (&name, shown) in names.iter().zip(&mut all) {
+        let owner = shown.as_ref().and_then(|shown| owners.get(shown).copied());
+        if owner != Some(name) {
+            *shown = None;
+        }
+    }
+    all
+}
+
+/// All names by which a name may be shown, whatever other names its server has. `prefix` is the server whose name begins
+/// them; `None` if its names pass unchanged.
+pub(crate) fn forms(prefix: Option<&ServerName>, name: &str) -> Vec<String> {
+    let Some(server) = prefix else {
+        return vec![name.to_owned()];
+    };
+    if let Some(plain) = fitting(server, name) {
+        return vec![plain];
+    }
+    let changed = changed(server, name);
+    let hashed = hashed(&changed, name);
+    let mut forms = vec![changed, hashed];
+    forms.retain(|form| form.len() <= MAX_CHARS);
+    forms
+}
+
+/// A name or pattern of names in the characters of shown names. `*` and `?` remain.
+pub(crate) fn spelled(name: &str) -> String {
+    let legal = |c: char| match is_permitted(c) || matches!(c, '*' | '?') {
+        true => c,
+        false => '_',
+    };
+    name.chars().map(legal).collect()
 }
 
 /// The prefixed name, where it needs no change.
@@ -119,6 +160,33 @@ mod tests {
         let again = all("s", &["a/b", "a_b", "a.b"]);
         assert_eq!(again[0].as_deref(), Some(names[3]));
         assert_eq!(again[2].as_deref(), Some(names[1]));
+    }
+
+    #[test]
+    fn each_shown_name_is_of_one_name_whatever_the_order() {
+        let hashed = all("s", &["a.b", "a_b"])[0].clone().unwrap();
+        let own = hashed.strip_prefix("s__").unwrap().to_owned();
+        let mut names = ["a.b", "a_b", own.as_str()];
+        assert_eq!(
+            all("s", &names),
+            [None, Some("s__a_b".into()), Some(hashed.clone())]
+        );
+        names.reverse();
+        assert_eq!(
+            all("s", &names),
+            [Some(hashed.clone()), Some("s__a_b".into()), None]
+        );
+        // Every shown name is one of the forms.
+        let server = "s".parse().unwrap();
+        let long = "x y".repeat(30);
+        for name in ["get", "a.b", "ü", long.as_str()] {
+            let forms = forms(Some(&server), name);
+            for names in [vec![name], vec![name, "a_b", "a/b", "ö"]] {
+                let shown = all("s", &names)[0].clone().unwrap();
+                assert!(forms.contains(&shown), "{shown}: {forms:?}");
+            }
+        }
+        assert_eq!(forms(None, "a.b"), ["a.b"]);
     }
 
     #[test]

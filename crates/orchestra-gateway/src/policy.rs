@@ -12,7 +12,10 @@ use orchestra_wire::RawJson;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::config::{Budget, Effect, Rule, ServerConfig, ToolFilter, Trust};
+use crate::{
+    config::{Budget, Effect, Rule, ServerConfig, ServerName, ToolFilter, Trust},
+    names,
+};
 pub(crate) use quota::Quota;
 pub(crate) use rate::Rate;
 pub(crate) use unique::Unique;
@@ -20,6 +23,8 @@ pub(crate) use unique::Unique;
 /// The rules and budgets of one server.
 #[derive(Debug)]
 pub(crate) struct Policy {
+    /// The server whose name begins the shown names of its tools; `None` if they pass unchanged.
+    prefix: Option<ServerName>,
     filter: ToolFilter,
     rules: Vec<Rule>,
     default: Effect,
@@ -87,6 +92,7 @@ impl Policy {
         let rate = requests_per_second.and_then(|rate| Rate::new(rate, burst));
         let at_once = concurrency.map(|most| (most, Semaphore::new(most.max(1) as usize)));
         Self {
+            prefix: config.shown_prefix(),
             filter: config.tools.clone(),
             rules: config.rules.clone(),
             default: config.default_effect(),
@@ -105,8 +111,30 @@ impl Policy {
 
     /// Whether a tool is offered at all.
     pub(crate) fn offers(&self, tool: &str) -> bool {
-        let hit = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
-        (self.filter.allow.is_empty() || hit(&self.filter.allow)) && !hit(&self.filter.deny)
+        let ToolFilter { allow, deny } = &self.filter;
+        let hits = |patterns: &[String], effect: Effect| {
+            let mut patterns = patterns.iter();
+            patterns.any(|pattern| self.is_about(pattern, tool, effect))
+        };
+        (allow.is_empty() || hits(allow, Effect::Allow)) && !hits(deny, Effect::Deny)
+    }
+
+    /// Returns whether a pattern matches a tool. A pattern that allows matches the tool's own name. Any other pattern also
+    /// matches the shown name, which several names of a server may become, and then counts as it is shown itself.
+    fn is_about(&self, pattern: &str, tool: &str, effect: Effect) -> bool {
+        if matches(pattern, tool) {
+            return true;
+        }
+        let Some(server) = self.prefix.as_ref().filter(|_| effect != Effect::Allow) else {
+            return false;
+        };
+        let own = |form: &String| {
+            let own = form.strip_prefix(server.as_str())?.strip_prefix("__")?;
+            Some(matches(pattern, own))
+        };
+        let mut forms = names::forms(Some(server), tool).into_iter();
+        matches(&names::spelled(pattern), &names::spelled(tool))
+            || forms.any(|form| own(&form).unwrap_or_default())
     }
 
     /// Returns the effect of the first rule that matches a call, else the configured default, which
@@ -120,7 +148,7 @@ impl Policy {
         let mut parsed: Option<Value> = None;
         let mut asked: Option<Decision> = None;
         for (at, rule) in self.rules.iter().enumerate() {
-            if !matches(&rule.tool, tool) {
+            if !self.is_about(&rule.tool, tool, rule.effect) {
                 continue;
             }
             let mut is_whole = true;

@@ -322,6 +322,28 @@ fn a_filter_says_which_tools_there_are() {
     assert!(policy.offers("get") && !policy.offers("delete_one") && !policy.offers("other"));
 }
 
+#[test]
+fn pattern_that_allows_matches_own_names_and_pattern_that_denies_shown_ones_too() {
+    let mut config = config();
+    config.tools.allow = vec!["a_b".to_owned(), "c.d".to_owned()];
+    let policy = Policy::new(&config, None);
+    for (name, expected) in [("a_b", true), ("c.d", true), ("a b", false), ("c_d", false)] {
+        assert_eq!(policy.offers(name), expected, "{name}");
+    }
+    config.tools.allow.clear();
+    let hashed = names::forms(Some(&config.name), "x y").pop().unwrap();
+    let hashed = hashed.strip_prefix("s__").unwrap().to_owned();
+    for pattern in ["x_*", "x.y", "x y", "?_y", hashed.as_str()] {
+        config.tools.deny = vec![pattern.to_owned()];
+        let policy = Policy::new(&config, None);
+        assert!(!policy.offers("x y") && policy.offers("xy"), "{pattern}");
+    }
+    // Names that pass unchanged have one form.
+    config.tools.deny = vec!["x_*".to_owned()];
+    config.prefix = false;
+    assert!(Policy::new(&config, None).offers("x y"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_rate_refuses_or_waits() {
     let mut config = config();

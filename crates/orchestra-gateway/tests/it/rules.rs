@@ -214,6 +214,49 @@ async fn tools_that_are_not_permitted_are_not_there() {
 }
 
 #[tokio::test]
+async fn pattern_that_denies_or_asks_matches_each_name_that_is_shown_alike() {
+    for (pattern, name) in [
+        ("delete_*", "delete file"),
+        ("delete_*", "delete/file"),
+        ("delete_file", "delete.file"),
+        ("delete.*", "delete_file"),
+        ("delete file", "delete_file"),
+    ] {
+        let server = Played::new(vec![tool(name), tool("get")]);
+        let names = [
+            ("filtered", &server),
+            ("denied", &server),
+            ("asks", &server),
+        ];
+        let bench = Bench::new(&names);
+        let mut configs = ["filtered", "denied", "asks"].map(config);
+        configs[0].tools.deny = vec![pattern.to_owned()];
+        configs[1].rules = vec![rule(Effect::Deny, pattern)];
+        configs[2].rules = vec![rule(Effect::Ask, pattern), rule(Effect::Allow, "*")];
+        bench.gateway.apply(configs.to_vec());
+        let tools = bench.tools().await;
+        assert_eq!(tools.len(), 5, "{pattern} {name}: {tools:?}");
+        let filtered = bench.try_call("filtered__delete_file", json!({})).await;
+        assert!(filtered.is_err(), "{pattern} {name}");
+        for (server, refusal) in [("denied", "denies it"), ("asks", "cannot do")] {
+            let (told, is_error) = text(
+                bench
+                    .call(&format!("{server}__delete_file"), json!({}))
+                    .await,
+            );
+            assert!(
+                is_error && told.contains(refusal),
+                "{pattern} {name}: {told}"
+            );
+        }
+        assert!(server.heard("tools/call").is_empty(), "{pattern} {name}");
+        for server in ["filtered", "denied", "asks"] {
+            assert!(!text(bench.call(&format!("{server}__get"), json!({})).await).1);
+        }
+    }
+}
+
+#[tokio::test]
 async fn budgets_refuse_with_the_time_of_the_next_try() {
     let server = Played::new(vec![tool("get")]);
     let bench = Bench::new(&[("s", &server)]);

@@ -2,7 +2,8 @@
 //! and pinned, so that a tool that is told anew is not taken unseen.
 //!
 //! The first time a tool is seen, it is pinned as it is, with all of its members. When one of them
-//! changes later, the tool is hidden until the change is approved. Where it is not known any more what was
+//! changes later, the tool is hidden until the change is approved. So is a tool with another name that may be shown by
+//! the name of a pinned one. Where it is not known any more what was
 //! approved, because the file is damaged, all are hidden until they are approved.
 
 mod known;
@@ -16,7 +17,7 @@ use orchestra_wire::RawJson;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    config::{Pins as Mode, ServerConfig, Transport},
+    config::{Pins as Mode, ServerConfig, ServerName, Transport},
     definitions, files,
     names::hex,
 };
@@ -27,6 +28,8 @@ pub(crate) use known::{Facts, Known, Lists};
 #[derive(Debug, Clone)]
 pub struct PinFile {
     path: PathBuf,
+    /// The server whose name begins the shown names of its tools; `None` if they pass unchanged.
+    prefix: Option<ServerName>,
 }
 
 /// A tool that is told other than it was approved.
@@ -58,6 +61,7 @@ impl PinFile {
         let file = format!("{}-{}.json", config.name, identity(config));
         Self {
             path: state.join("mcp").join("known").join(file),
+            prefix: config.shown_prefix(),
         }
     }
 
@@ -160,7 +164,7 @@ impl PinFile {
         let kept: Option<OnDisk> = files::read(&self.path)?;
         match kept {
             Some(kept) if kept.is_newer() => Err(newer()),
-            kept => Ok(kept.map(Known::from)),
+            kept => Ok(kept.map(|kept| Known::from(kept).shown_with(self.prefix.clone()))),
         }
     }
 
@@ -188,7 +192,8 @@ impl PinFile {
                 (Some(before), _) => before.clone(),
                 (None, Ok(None)) => Known::default(),
                 (None, Err(_)) => Known::lost(),
-            };
+            }
+            .shown_with(self.prefix.clone());
             known.learn(lists, of_clients.to_vec(), mode);
             known
         })
@@ -200,7 +205,8 @@ impl PinFile {
             if kept.is_newer() {
                 return Err(newer());
             }
-            let mut known = Known::from(std::mem::take(kept));
+            let known = Known::from(std::mem::take(kept));
+            let mut known = known.shown_with(self.prefix.clone());
             let answer = change(&mut known);
             *kept = known.to_disk(&name);
             Ok(answer)

@@ -9,7 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Change;
-use crate::{canonical, config::Pins as Mode, definitions, files};
+use crate::{
+    canonical,
+    config::{Pins as Mode, ServerName},
+    definitions, files, names,
+};
 
 /// The version of the files; a newer one is left alone.
 const VERSION: u32 = 1;
@@ -77,6 +81,10 @@ pub(crate) struct Known {
     of_clients: Vec<RawJson>,
     /// By name of the tool: its definition as it was approved.
     pinned: BTreeMap<String, RawJson>,
+    /// The server whose name begins the shown names; `None` if names pass unchanged.
+    prefix: Option<ServerName>,
+    /// By each name by which a pinned tool may be shown: the name of that tool.
+    by_form: BTreeMap<String, String>,
     /// What was approved before is not known any more: a tool that is not pinned was not approved.
     is_lost: bool,
 }
@@ -126,10 +134,53 @@ impl files::Kept for OnDisk {
 impl Known {
     /// Whether a tool is as it was approved.
     pub(crate) fn approves(&self, name: &str, definition: &RawJson) -> bool {
-        let pinned = self.pinned.get(name);
+        let pinned = self.pin(name);
         pinned.map_or(self.takes_new(), |pinned| {
             pinned == definition || whole_hash(pinned) == whole_hash(definition)
         })
+    }
+
+    /// Sets the prefix of shown names.
+    pub(super) fn shown_with(mut self, prefix: Option<ServerName>) -> Self {
+        self.prefix = prefix;
+        self.index();
+        self
+    }
+
+    /// Collects the names by which pinned tools may be shown.
+    fn index(&mut self) {
+        let forms = |name: &String| {
+            let forms = names::forms(self.prefix.as_ref(), name).into_iter();
+            forms.map(|form| (form, name.clone())).collect::<Vec<_>>()
+        };
+        self.by_form = self.pinned.keys().flat_map(forms).collect();
+    }
+
+    /// The pin that counts for a tool: its own, else that of a tool that may have been shown by the same name. The latter
+    /// has another `name`, so that it approves no definition of this tool.
+    fn pin(&self, name: &str) -> Option<&RawJson> {
+        self.pinned
+            .get(name)
+            .or_else(|| self.pinned.get(self.replaced(name)?))
+    }
+
+    /// The name of another pinned tool that may have been shown by the same name.
+    fn replaced(&self, name: &str) -> Option<&String> {
+        let mut forms = names::forms(self.prefix.as_ref(), name).into_iter();
+        forms.find_map(|form| self.by_form.get(&form).filter(|other| *other != name))
+    }
+
+    /// Pins a tool.
+    fn set_pin(&mut self, name: String, definition: RawJson) {
+        for form in names::forms(self.prefix.as_ref(), &name) {
+            self.by_form.insert(form, name.clone());
+        }
+        self.pinned.insert(name, definition);
+    }
+
+    /// Names of the pinned tools.
+    pub(crate) fn pinned_names(&self) -> impl Iterator<Item = &str> {
+        self.pinned.keys().map(String::as_str)
     }
 
     /// Returns whether a tool that is not pinned is new, and taken as it is.
@@ -164,11 +215,25 @@ impl Known {
 
     /// Takes changes as approved; answers the names of their tools.
     pub(super) fn approve(&mut self, changes: Vec<Change>) -> Vec<String> {
-        let names = changes.into_iter().map(|change| {
-            self.pinned.insert(change.tool.clone(), change.after);
-            change.tool
-        });
-        let names: Vec<String> = names.collect();
+        let listed = self.lists.tools.iter().chain(&self.of_clients);
+        let listed = listed.filter_map(|tool| definitions::named(tool, "name").ok());
+        let listed: HashSet<String> = listed.collect();
+        let mut names = Vec::with_capacity(changes.len());
+        let mut is_replaced = false;
+        for change in changes {
+            // A tool that took the place of another one gets its shown name.
+            let is_pinned = self.pinned.contains_key(&change.tool);
+            let gone = self.replaced(&change.tool).cloned();
+            if let Some(gone) = gone.filter(|gone| !is_pinned && !listed.contains(gone)) {
+                self.pinned.remove(&gone);
+                is_replaced = true;
+            }
+            self.set_pin(change.tool.clone(), change.after);
+            names.push(change.tool);
+        }
+        if is_replaced {
+            self.index();
+        }
         // All that it has are approved: what comes now is seen for the first time.
         self.is_lost &= names.is_empty() || !self.changes().is_empty();
         names
@@ -190,7 +255,7 @@ impl Known {
             let name = definitions::named(definition, "name").ok()?;
             let is_approved = self.approves(&name, definition);
             (!is_approved).then(|| Change {
-                before: self.pinned.get(&name).cloned(),
+                before: self.pin(&name).cloned(),
                 after: definition.clone(),
                 tool: name,
             })
@@ -201,14 +266,16 @@ impl Known {
     /// Takes in what the server offers now, and tools that only some clients see and that are to be approved.
     pub(super) fn learn(&mut self, lists: Lists, of_clients: Vec<RawJson>, mode: Mode) {
         self.is_lost &= mode == Mode::Ask;
-        // The usual definition of a name comes first, and is pinned.
-        for definition in lists.tools.iter().chain(&of_clients) {
-            let Ok(name) = definitions::named(definition, "name") else {
-                continue;
-            };
+        let tools = lists.tools.iter().chain(&of_clients);
+        let named = tools.filter_map(|tool| Some((definitions::named(tool, "name").ok()?, tool)));
+        let mut named: Vec<(String, &RawJson)> = named.collect();
+        // Tools that are new together may be shown by similar names.
+        named.retain(|(name, _)| mode == Mode::Follow || self.pin(name).is_none());
+        for (name, definition) in named {
+            // The usual definition of a name comes first, and is pinned.
             let is_new = self.takes_new() && !self.pinned.contains_key(&name);
             if mode == Mode::Follow || is_new {
-                self.pinned.insert(name, definition.clone());
+                self.set_pin(name, definition.clone());
             }
         }
         self.lists = lists;
@@ -218,6 +285,7 @@ impl Known {
             let names = tools.filter_map(|tool| definitions::named(tool, "name").ok());
             let listed: HashSet<String> = names.collect();
             self.pinned.retain(|name, _| listed.contains(name));
+            self.index();
         }
     }
 
@@ -292,6 +360,8 @@ impl From<OnDisk> for Known {
             pinned: pinned
                 .map(|(name, item)| (name.clone(), RawJson::from_raw(item)))
                 .collect(),
+            prefix: None,
+            by_form: BTreeMap::new(),
             is_lost: kept.lost,
             of_clients: raw(kept.of_clients),
             lists: Lists {

@@ -16,6 +16,7 @@ fn tools(definitions: &[&str]) -> Lists {
 fn file(directory: &Path) -> PinFile {
     PinFile {
         path: directory.join("mcp/known/s-1.json"),
+        prefix: Some("s".parse().unwrap()),
     }
 }
 
@@ -117,6 +118,37 @@ fn a_tool_that_leaves_and_comes_back_other_is_still_a_change() {
     assert!(!known.approves("t", &json(NEW)));
     let known = file.learn(tools(&[NEW]), &[], Mode::Follow, None);
     assert!(known.approves("t", &json(NEW)), "as configured");
+}
+
+#[test]
+fn tool_that_may_be_shown_by_the_name_of_a_pinned_one_is_a_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path());
+    let named = |name: &str| format!(r#"{{"name":"{name}"}}"#);
+    let (old, new) = (named("a b"), named("a_b"));
+    let (old, new) = (old.as_str(), new.as_str());
+    file.learn(tools(&[old, &named("c")]), &[], Mode::Ask, None);
+    let known = file.learn(tools(&[new, &named("c d")]), &[], Mode::Ask, None);
+    assert!(!known.approves("a_b", &json(new)) && known.approves("c d", &json(&named("c d"))));
+    let change = Change {
+        tool: "a_b".into(),
+        before: Some(json(old)),
+        after: json(new),
+    };
+    assert_eq!(file.changes(), [change]);
+    assert_eq!(file.notice(&[json(new)], Mode::Ask).len(), 1);
+    assert_eq!(file.approve(&[]).unwrap(), ["a_b"]);
+    let known = file.load().unwrap().unwrap();
+    assert!(known.approves("a_b", &json(new)) && !known.approves("a b", &json(old)));
+    // Tools that are new together are pinned together; a name in the form of a hashed one is a change.
+    let both = [named("e.f"), named("e_f")];
+    let known = file.learn(tools(&[&both[0], &both[1]]), &[], Mode::Ask, None);
+    assert!(known.approves("e.f", &json(&both[0])) && known.approves("e_f", &json(&both[1])));
+    let server = "s".parse().unwrap();
+    let hashed = crate::names::forms(Some(&server), "e.f").pop().unwrap();
+    let own = hashed.strip_prefix("s__").unwrap();
+    let known = file.learn(tools(&[&named(own)]), &[], Mode::Ask, None);
+    assert!(!known.approves(own, &json(&named(own))), "{own}");
 }
 
 #[test]

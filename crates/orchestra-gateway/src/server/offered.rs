@@ -279,7 +279,9 @@ impl Offered {
         let hidden = names::shown(&config.name, config.prefix, hidden);
         self.hidden_names = hidden.into_iter().flatten().collect();
         let names = tools.iter().map(|tool| tool.name.as_str());
-        let names = names::shown(&config.name, config.prefix, names);
+        // A pinned tool keeps its shown name for when it is listed again.
+        let pinned = known.pinned_names().filter(|name| policy.offers(name));
+        let names = names::shown(&config.name, config.prefix, names.chain(pinned));
         let mut left_out = LeftOut::default();
         for (definition, name) in tools.into_iter().zip(names) {
             let Some(name) = name else { continue };

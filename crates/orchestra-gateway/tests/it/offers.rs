@@ -281,6 +281,47 @@ async fn a_tool_that_is_told_anew_is_hidden_until_it_is_approved() {
 }
 
 #[tokio::test]
+async fn tool_that_takes_the_shown_name_of_another_is_hidden() {
+    for (before, after) in [
+        ("send mail", "send_mail"),
+        ("send_mail", "send mail"),
+        ("send.mail", "send/mail"),
+    ] {
+        let server = Played::new(vec![tool(before), tool("b")]);
+        let bench = Bench::new(&[("s", &server)]);
+        bench.gateway.apply(vec![config("s")]);
+        assert_eq!(bench.tools().await, ["s__send_mail", "s__b"]);
+        let attachment = bench.attach();
+        let mut notices = attachment.take_notices().unwrap();
+        server.change_tools(vec![tool(after), tool("b")]);
+        tools_changed(&mut notices).await;
+        assert_eq!(bench.tools().await, ["s__b"], "{before} {after}");
+        let (told, is_error) = text(bench.call("s__send_mail", json!({})).await);
+        assert!(
+            is_error && told.contains("`orchestra mcp approve s`"),
+            "{told}"
+        );
+        assert!(server.heard("tools/call").is_empty(), "{before} {after}");
+    }
+}
+
+#[tokio::test]
+async fn shown_name_of_a_tool_that_leaves_passes_to_no_other_tool() {
+    let server = Played::new(vec![tool("a.b"), tool("a_b"), tool("c")]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    let before = bench.tools().await;
+    assert_eq!(before[1..], ["s__a_b", "s__c"]);
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    server.change_tools(vec![tool("a.b")]);
+    tools_changed(&mut notices).await;
+    assert_eq!(bench.tools().await, before[..1]);
+    bench.try_call("s__a_b", json!({})).await.unwrap_err();
+    assert!(server.heard("tools/call").is_empty());
+}
+
+#[tokio::test]
 async fn tool_that_changed_before_a_start_is_not_called_by_the_call_that_starts_its_server() {
     let server = Played::new(vec![tool("a"), tool("b")]);
     let bench = Bench::new(&[("s", &server)]);

@@ -212,7 +212,9 @@ impl Attachments {
                     params,
                 };
                 match client {
-                    None => self.tell_all(&notice),
+                    // The only client that the hub ever had. With others, it could be about a call of another one.
+                    None if self.next == 1 => self.tell_all(&notice),
+                    None => {}
                     Some(client) => {
                         if let Some(listener) = self.open.get(&client) {
                             listener.tell(notice);

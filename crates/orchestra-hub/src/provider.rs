@@ -183,7 +183,8 @@ pub enum Notice {
         method: String,
         /// Parameters, verbatim.
         params: Option<RawJson>,
-        /// Number of the only client that receives it; `None` for all clients.
+        /// Number of the only client that receives it. Without one, only a client that has had the hub to itself since
+        /// its start receives it.
         client: Option<u64>,
     },
 }

@@ -83,7 +83,6 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
     let mut after_failure = AFTER_FAILURE.0;
     let rate = Rate::new(NOTICES.0, Some(NOTICES.1));
     let (mut dropped, mut missed) = (0, 0);
-    let mut has_told_unknown = false;
     let mut standing = Standing::new(server.name());
     loop {
         tokio::select! {
@@ -96,16 +95,6 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                 Some(ClientEvent::ListChanged(kind)) => stale.add(kind),
                 Some(ClientEvent::ResourceUpdated(uri)) => {
                     follower.told(Notice::ResourceUpdated(uri));
-                }
-                // Sessions that did not cause it do not receive it.
-                Some(ClientEvent::Other { method, client: None, .. }) if !server.is_relay() => {
-                    if !std::mem::replace(&mut has_told_unknown, true) {
-                        tracing::warn!(
-                            server = server.name(),
-                            %method,
-                            "dropped a notification of the server: its method is unknown, and it belongs to no call of a single client. Further ones are dropped without a message"
-                        );
-                    }
                 }
                 Some(event) => match rate.as_ref().is_none_or(|rate| rate.take().is_ok()) {
                     true => follower.told(notice(&server, event)),

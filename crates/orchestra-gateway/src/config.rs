@@ -35,7 +35,7 @@ use std::{
     time::Duration,
 };
 
-use crate::approval::Covered;
+use crate::{approval::Covered, discovery::Writer};
 
 pub use bounds::bounds;
 pub use cut::CutError;
@@ -142,6 +142,9 @@ pub struct ServerConfig {
     /// The files that its approval covers, as they were approved; `None` where it needs no approval. It is not started
     /// when one of them differs.
     pub covered: Option<Arc<Covered>>,
+    /// Servers of the workspace in a sandbox that must not be able to write its code. Empty for a server that has a
+    /// sandbox or needs no approval.
+    pub writers: Arc<[Writer]>,
 }
 
 /// How long a call may take when nothing is said (as desktop clients have it).
@@ -220,6 +223,7 @@ impl ServerConfig {
             inputs: Arc::default(),
             named: Vec::new(),
             covered: None,
+            writers: Arc::default(),
         }
     }
 

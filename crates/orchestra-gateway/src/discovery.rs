@@ -10,6 +10,8 @@ mod plugins;
 mod settings;
 
 pub(crate) use decide::LastRead;
+pub use exchanged::Writer;
+pub(crate) use exchanged::refusal;
 pub use found::{Change, Found, LookedAt, Replaced, Server, ServerState, Shadowed};
 pub use identity::{Identity, identify, is_harmless_variable};
 pub use places::Places;

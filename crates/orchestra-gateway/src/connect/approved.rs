@@ -8,20 +8,27 @@ use orchestra_mcp::client::{ClientError, Connected, Connector, TransportType};
 use crate::{
     approval::{Covered, Fingerprint},
     config::ServerConfig,
+    discovery::refusal,
     expand::Scope,
 };
 
-/// Compares the files that the approval of a server covers with what was approved. Reads them.
+/// Compares the files that the approval of a server covers with what was approved. Reads them. Also checks that no server
+/// in a sandbox may write its code.
 ///
 /// # Errors
-/// When one of them differs, or they cannot be compared.
+/// When one of them differs, they cannot be compared, or a server in a sandbox may write the code.
 pub(super) fn compare(config: &ServerConfig, scope: &Scope) -> Result<(), ClientError> {
     let Some(approved) = &config.covered else {
         return Ok(());
     };
-    let now = Covered::of(config, scope).approved();
+    let found = Covered::of(config, scope);
+    let now = found.approved();
     if now == **approved {
-        return Ok(());
+        // Links and directories may have appeared since the servers were compared.
+        return match refusal(config, &found, scope) {
+            None => Ok(()),
+            Some(what) => Err(ClientError::Unreachable { what }),
+        };
     }
     if let Some(gap) = now.gap() {
         return Err(incomparable(&gap));
@@ -86,6 +93,7 @@ mod tests {
     use crate::{
         config::{File, FileKind, Source},
         connect::LateChild,
+        discovery::Writer,
     };
 
     fn config(workspace: &Path, server: &Value) -> ServerConfig {
@@ -164,5 +172,31 @@ mod tests {
         assert!(refusal().contains("one/build.rs is new"), "{}", refusal());
         fs::remove_dir_all(workspace.path()).unwrap();
         assert!(refusal().contains("cannot be compared"), "{}", refusal());
+    }
+
+    #[test]
+    fn approved_server_does_not_start_once_a_link_leads_to_files_of_a_sandboxed_server() {
+        let workspace = tempfile::tempdir().unwrap();
+        let at = |path: &str| workspace.path().join(path);
+        fs::write(at("server.js"), "").unwrap();
+        for directory in ["node_modules", "writable"] {
+            fs::create_dir(at(directory)).unwrap();
+        }
+        let server = json!({"command": "node", "args": ["-r", "package", "server.js"]});
+        let mut config = config(workspace.path(), &server);
+        let scope = Scope::new(workspace.path(), None, |_| None);
+        config.covered = Some(Arc::new(Covered::of(&config, &scope).approved()));
+        let writer = Writer {
+            name: config.name.clone(),
+            writable: vec![at("writable")],
+        };
+        config.writers = [writer].into();
+        assert!(compare(&config, &scope).is_ok());
+        std::os::unix::fs::symlink("../writable", at("node_modules/package")).unwrap();
+        let refusal = compare(&config, &scope).unwrap_err().explain();
+        assert!(
+            refusal.contains("may write `node_modules/package`"),
+            "{refusal}"
+        );
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Their covered files are compared before each start. A running server may exchange a file between the comparison and
 //! the moment at which the program reads the file. It may also put a new file where the program looks for code. Its code
-//! would run outside of its sandbox then. A file with several names (hard links) counts under each of them.
+//! would run outside of its sandbox then. Each word of the command line and of the variables counts as a path, because
+//! only the program knows its use. A file with several names (hard links) counts under each of them.
 
 use std::{
     collections::BTreeSet,
@@ -13,21 +14,48 @@ use std::{
     sync::Arc,
 };
 
-use orchestra_fs::build_files;
+use orchestra_fs::{build_files, parts, spellings};
 
-use super::{Found, Server, ServerState, protected};
+use super::{Found, ServerState, protected};
 use crate::{
-    config::{Auth, Diagnostic, Sandbox, ServerConfig, ServerName, Severity, Transport},
-    expand::Scope,
+    approval::Covered,
+    config::{
+        Auth, Diagnostic, Sandbox, ServerConfig, ServerName, Severity, Transport, names_data,
+    },
+    expand::{Scope, normal},
 };
 
 /// Maximum number of entries that are searched for another name of a file.
 const MAX_ENTRIES: usize = 200_000;
 
+/// Maximum number of directories from which the words of a command line are read as paths.
+const MAX_BASES: usize = 16;
+
+/// Maximum number of symbolic links that lead to each other on the way to a path that does not exist.
+const MAX_LINKS: usize = 40;
+
+/// Options that name data. Options with similar names also name code, such as `--data-directory` of GDB.
+const DATA_OPTIONS: [&str; 10] = [
+    "--data",
+    "--data-dir",
+    "--data-path",
+    "--database",
+    "--db",
+    "--db-path",
+    "--log-dir",
+    "--log-file",
+    "--memory-path",
+    "--storage-path",
+];
+
+/// Directory of packages of Node.js.
+const NODE_MODULES: &str = "node_modules";
+
 /// A server in a sandbox, with the directories and files that it may write.
-struct Writer {
-    name: ServerName,
-    writable: Vec<PathBuf>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writer {
+    pub(crate) name: ServerName,
+    pub(crate) writable: Vec<PathBuf>,
 }
 
 /// Makes each approved server without a sandbox invalid if another server of its workspace may write its code from a
@@ -41,18 +69,20 @@ pub(super) fn refuse(found: &mut Found, scope: &Scope) {
         let name = server.name.clone();
         (!writable.is_empty()).then_some(Writer { name, writable })
     });
-    let writers: Vec<Writer> = writers.collect();
+    let writers: Arc<[Writer]> = writers.collect();
     if writers.is_empty() {
         return;
     }
     for server in &mut found.servers {
-        let ServerState::Usable(config) = &server.state else {
+        let ServerState::Usable(config) = &mut server.state else {
             continue;
         };
         if config.sandbox != Sandbox::None || config.covered.is_none() {
             continue;
         }
-        let Some(reason) = reason(server, config, &writers, scope) else {
+        // They are compared again before each start.
+        Arc::make_mut(config).writers = Arc::clone(&writers);
+        let Some(reason) = refusal(config, &server.covered, scope) else {
             continue;
         };
         found.diagnostics.push(Diagnostic {
@@ -67,14 +97,15 @@ pub(super) fn refuse(found: &mut Found, scope: &Scope) {
     }
 }
 
-/// Returns the reason for which a server is not started, if there is one.
-fn reason(
-    server: &Server,
-    config: &ServerConfig,
-    writers: &[Writer],
-    scope: &Scope,
-) -> Option<String> {
-    if let Some((writer, path)) = written(server, config, writers, scope) {
+/// Returns the reason for which a server is not started beside its [writers](ServerConfig::writers), if there is one.
+pub(crate) fn refusal(config: &ServerConfig, covered: &Covered, scope: &Scope) -> Option<String> {
+    let writers = &config.writers;
+    if writers.is_empty() {
+        return None;
+    }
+    let command = Command::of(config, scope).unwrap_or_default();
+    let settings = settings_of_runner(&command.words);
+    if let Some((writer, path)) = written(covered, &command, &settings, writers, scope) {
         let path = path.strip_prefix(scope.workspace()).unwrap_or(&path);
         let path = match path.as_os_str().is_empty() {
             true => Path::new(".").to_string_lossy(),
@@ -86,9 +117,7 @@ fn reason(
             path.escape_debug()
         ));
     }
-    let (words, _) = words(config, scope).unwrap_or_default();
-    let settings = settings_of_runner(&words);
-    let shared = server.covered.shared();
+    let shared = covered.shared();
     let mut shared = shared.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
     let (writer, path) = shared.find_map(|path| {
         let found = fs::metadata(scope.workspace().join(path)).ok()?;
@@ -126,35 +155,45 @@ fn may_contain(roots: &[PathBuf], id: (u64, u64)) -> bool {
     false
 }
 
+/// A path that decides which code a server runs.
+struct CodePath {
+    path: PathBuf,
+    /// Whether entries below it decide as well.
+    is_deep: bool,
+    /// Whether the path is certainly one of code. Other paths are none while a server that may write the top of the
+    /// workspace cannot create them: in its sandbox, the top has no new entries.
+    is_certain: bool,
+}
+
 /// Returns the first path of the code of a server that another one may write.
 fn written(
-    server: &Server,
-    config: &ServerConfig,
+    covered: &Covered,
+    command: &Command,
+    settings: &BTreeSet<&'static str>,
     writers: &[Writer],
     scope: &Scope,
 ) -> Option<(ServerName, PathBuf)> {
     let top = scope.workspace();
-    let (words, cwd) = words(config, scope).unwrap_or_default();
-    let settings = settings_of_runner(&words);
-    let covered = server.covered.files().map(|(path, _)| path);
-    let covered = covered.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
-    let covered = covered.map(|path| (top.join(directory_of_pattern(path)), true));
-    // A symbolic link on the way to a file decides as much as the file.
-    let named = named(&words, &cwd, top).map(|path| (path, false));
-    let lookups = server.covered.lookups();
-    // The top has directories of data in it.
-    let lookups =
-        lookups.map(|(path, is_deep)| (top.join(path), is_deep && !path.as_os_str().is_empty()));
-    let paths = covered.chain(named).chain(lookups);
+    let real_top = resolved(top);
     let closed: Vec<PathBuf> = protected(top).collect();
-    for (path, is_deep) in paths {
-        let real = resolved(&path);
-        let is_closed = |path: &Path| closed.iter().any(|closed| path.starts_with(closed));
+    let is_closed = |path: &Path| closed.iter().any(|closed| path.starts_with(closed));
+    let is_new_at_top = |path: &Path, writable: &Path| {
+        (writable == top || writable == real_top) && !has_first_entry(writable, path)
+    };
+    for code in code_paths(covered, command, settings, top) {
+        let real = resolved(&code.path);
+        let path = normal(&code.path);
+        // The top is the directory of many servers. A word that names it names no code.
+        if !code.is_certain && (path == top || real == real_top) {
+            continue;
+        }
         for writer in writers {
             // A directory of code may have a writable one in it.
             let meets = |path: &Path, writable: &Path| {
-                (path.starts_with(writable) && (!is_closed(path) || is_closed(writable)))
-                    || (is_deep && writable.starts_with(path))
+                (path.starts_with(writable)
+                    && (!is_closed(path) || is_closed(writable))
+                    && (code.is_certain || !is_new_at_top(path, writable)))
+                    || (code.is_deep && writable.starts_with(path))
             };
             let mut writable = writer.writable.iter();
             if writable.any(|writable| meets(&path, writable) || meets(&real, writable)) {
@@ -165,14 +204,110 @@ fn written(
     None
 }
 
-/// A path without symbolic links, as far as it exists.
+/// Returns the paths that decide which code a server runs, without those of certain settings.
+fn code_paths(
+    covered: &Covered,
+    command: &Command,
+    settings: &BTreeSet<&'static str>,
+    top: &Path,
+) -> Vec<CodePath> {
+    let parts = command.parts();
+    let files = covered.files().map(|(path, _)| path);
+    let files = files.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
+    let mut all: Vec<CodePath> = files
+        .map(|path| CodePath {
+            path: top.join(directory_of_pattern(path)),
+            is_deep: true,
+            is_certain: true,
+        })
+        .collect();
+    for (below, is_deep) in covered.lookups() {
+        let path = top.join(below);
+        all.push(CodePath {
+            path: path.clone(),
+            // The top has directories of data in it.
+            is_deep: is_deep && !below.as_os_str().is_empty(),
+            is_certain: !below.iter().any(|name| name == NODE_MODULES),
+        });
+        if below.ends_with(NODE_MODULES) {
+            let packages = parts.iter().map(|part| CodePath {
+                path: path.join(part.trim_start_matches('/')),
+                is_deep: true,
+                is_certain: false,
+            });
+            all.extend(packages);
+        }
+        // The directories of the server have links to data in them.
+        if !command.cwd.starts_with(&path) {
+            let links = links_in(&path).into_iter();
+            all.extend(links.map(|path| CodePath {
+                path,
+                is_deep: false,
+                is_certain: true,
+            }));
+        }
+    }
+    let named = command.paths(&parts, top).into_iter();
+    all.extend(named.map(|path| CodePath {
+        // A directory above the workspace has more than the code of a server in it.
+        is_deep: normal(&path).starts_with(top),
+        is_certain: false,
+        path,
+    }));
+    all
+}
+
+/// Returns whether the first component of a path below a directory exists.
+fn has_first_entry(directory: &Path, path: &Path) -> bool {
+    let below = path.strip_prefix(directory).ok();
+    let first = below.and_then(|below| below.iter().next());
+    first.is_some_and(|first| directory.join(first).symlink_metadata().is_ok())
+}
+
+/// Returns the symbolic links in a directory of code, and those of packages with a scope.
+fn links_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut links = Vec::new();
+    for entry in entries.take(MAX_ENTRIES) {
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => links.push(entry.path()),
+            Ok(kind) if kind.is_dir() && is_scope(&entry.file_name()) => {
+                links.extend(links_in(&entry.path()));
+            }
+            _ => {}
+        }
+    }
+    links
+}
+
+/// Returns whether a directory of packages is a scope by its name, such as `@types`.
+fn is_scope(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"@")
+}
+
+/// Resolves the symbolic links of a path, as far as it exists. Links that lead nowhere yet are followed as well.
 fn resolved(path: &Path) -> PathBuf {
-    let mut above = path.ancestors();
-    let real = above.find_map(|above| {
-        let real = above.canonicalize().ok()?;
-        Some(real.join(path.strip_prefix(above).ok()?))
-    });
-    real.unwrap_or_else(|| path.to_owned())
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let mut is_resolved = false;
+        let next = path.ancestors().find_map(|above| {
+            let rest = path.strip_prefix(above).ok()?;
+            if let Ok(real) = above.canonicalize() {
+                is_resolved = true;
+                return Some(real.join(rest));
+            }
+            let target = fs::read_link(above).ok()?;
+            Some(above.parent()?.join(target).join(rest))
+        });
+        match next {
+            Some(next) => path = next,
+            None => break,
+        }
+        if is_resolved {
+            break;
+        }
+    }
+    normal(&path)
 }
 
 /// Names of the files that a program which runs packages, such as `npx`, reads beside the package. They are of the
@@ -193,34 +328,82 @@ fn directory_of_pattern(path: &Path) -> &Path {
     path.parent().filter(|_| is_pattern).unwrap_or(path)
 }
 
-/// The words of a command line, and the directory in which it runs.
-fn words(config: &ServerConfig, scope: &Scope) -> Option<(Vec<String>, PathBuf)> {
-    match &config.transport {
-        Transport::Stdio(stdio) => {
-            let process = scope.process(stdio, config).ok()?;
-            Some(([vec![process.command], process.args].concat(), process.cwd))
-        }
-        Transport::Plugin(plugin) => {
-            let process = scope.plugin(plugin, config).ok()?;
-            Some(([vec![process.command], process.args].concat(), process.cwd))
-        }
-        Transport::Http(http) => match &http.auth {
-            Some(Auth::Command { command, args }) => {
-                let words = [command].into_iter().chain(args);
-                let words = words.filter_map(|word| scope.expand(word, config).ok());
-                Some((words.collect(), config.directory().clone()))
-            }
-            _ => None,
-        },
-        Transport::Orchestrator(_) => None,
-    }
+/// Command line of a server, with the directory in which it runs and its variables.
+#[derive(Default)]
+struct Command {
+    words: Vec<String>,
+    cwd: PathBuf,
+    variables: Vec<(String, String)>,
 }
 
-/// Paths of the workspace that the words of a command line name.
-fn named(words: &[String], cwd: &Path, top: &Path) -> impl Iterator<Item = PathBuf> {
-    let paths = words
-        .iter()
-        .map(|word| crate::expand::normal(&cwd.join(word)));
-    // The top itself is the directory of many servers, and no code.
-    paths.filter(move |path| path.starts_with(top) && path != top && path.is_file())
+impl Command {
+    fn of(config: &ServerConfig, scope: &Scope) -> Option<Self> {
+        let mut variables = Vec::new();
+        let process = match &config.transport {
+            Transport::Stdio(stdio) => scope.process(stdio, config).ok()?,
+            Transport::Plugin(plugin) => {
+                variables.extend(scope.boot(plugin, config).ok()?);
+                scope.plugin(plugin, config).ok()?
+            }
+            Transport::Http(http) => {
+                let Some(Auth::Command { command, args }) = &http.auth else {
+                    return None;
+                };
+                let words = [command].into_iter().chain(args);
+                let words = words.filter_map(|word| scope.expand(word, config).ok());
+                return Some(Self {
+                    words: words.collect(),
+                    cwd: config.directory().clone(),
+                    variables,
+                });
+            }
+            Transport::Orchestrator(_) => return None,
+        };
+        variables.extend(process.env);
+        Some(Self {
+            words: [vec![process.command], process.args].concat(),
+            cwd: process.cwd,
+            variables,
+        })
+    }
+
+    /// Returns the parts of the words and variables that may be paths. Left out are a program that is looked up in
+    /// `PATH`, and data by the name of its option or variable.
+    fn parts(&self) -> BTreeSet<String> {
+        let mut texts: Vec<&str> = Vec::new();
+        let mut is_data = false;
+        for (place, word) in self.words.iter().enumerate() {
+            let is_value = std::mem::take(&mut is_data) && !word.starts_with('-');
+            let option = word.split('=').next().unwrap_or(word);
+            let is_option = DATA_OPTIONS.contains(&option);
+            is_data = is_option && option == word;
+            let is_name = place == 0 && !word.contains('/');
+            if !is_name && !is_value && !is_option {
+                texts.push(word);
+            }
+        }
+        let variables = self.variables.iter().filter(|(name, _)| !names_data(name));
+        texts.extend(variables.map(|(_, value)| value.as_str()));
+        let parts = texts.into_iter().flat_map(|text| parts(text).words);
+        parts.flat_map(|part| spellings(&part)).collect()
+    }
+
+    /// Returns the paths that parts of the command line may mean, from the working directory and from the directories
+    /// of the workspace that the parts name.
+    fn paths(&self, parts: &BTreeSet<String>, top: &Path) -> BTreeSet<PathBuf> {
+        let seen_from = |base: &Path| -> Vec<PathBuf> {
+            let paths = parts.iter().map(|part| base.join(part));
+            paths.collect()
+        };
+        let mut bases = BTreeSet::from([self.cwd.clone()]);
+        // A directory may be named as seen from another one.
+        for _ in 0..2 {
+            let paths = bases.iter().flat_map(|base| seen_from(base));
+            let paths = paths.map(|path| normal(&path));
+            let directories = paths.filter(|path| path.starts_with(top) && path.is_dir());
+            let directories: Vec<PathBuf> = directories.take(MAX_BASES).collect();
+            bases.extend(directories);
+        }
+        bases.iter().flat_map(|base| seen_from(base)).collect()
+    }
 }

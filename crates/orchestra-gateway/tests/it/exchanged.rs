@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use crate::support::World;
 
 /// Directories without files.
-const EMPTY: [&str; 15] = [
+const EMPTY: [&str; 16] = [
     ".cargo",
     ".mvn",
     "bin",
     "build/classes/com",
     "buildSrc",
     "data",
+    "docs",
     "hooks",
     "lib",
     "node_modules/.bin",
@@ -29,6 +30,14 @@ const EMPTY: [&str; 15] = [
 /// State of the approved server `b`, with the reason for it, beside an approved server `a`.
 fn state(a: &Value, b: &Value) -> (String, String) {
     let world = World::new();
+    for directory in EMPTY {
+        fs::create_dir_all(world.path().join("workspace").join(directory)).unwrap();
+    }
+    state_in(&world, a, b)
+}
+
+/// The same in a workspace that may have further directories.
+fn state_in(world: &World, a: &Value, b: &Value) -> (String, String) {
     for file in [
         "tools/b.py",
         "tools/inner/c.py",
@@ -41,9 +50,6 @@ fn state(a: &Value, b: &Value) -> (String, String) {
         "server/notes",
     ] {
         world.write(&format!("workspace/{file}"), "");
-    }
-    for directory in EMPTY {
-        fs::create_dir_all(world.path().join("workspace").join(directory)).unwrap();
     }
     let linked = world.path().join("workspace/tools/linked.py");
     std::os::unix::fs::symlink("../other/b.py", linked).unwrap();
@@ -216,18 +222,101 @@ fn server_whose_new_code_a_sandboxed_server_may_write_is_not_started() {
 }
 
 #[test]
+fn server_with_a_word_for_a_path_that_a_sandboxed_server_may_write_is_not_started() {
+    let shell = |line: &str| json!({"command": "sh", "args": ["-c", line]});
+    for (writable, b, path) in [
+        ("lib", line("git --exec-path=lib/bin x"), "lib/bin"),
+        ("lib", line("git --git-dir=lib/g x"), "lib/g"),
+        ("lib", line("git -C lib/g x"), "lib/g"),
+        ("lib", line("git -c alias.x=!./lib/ev?l.sh x"), "lib/ev"),
+        ("lib", line("gcc -Blib/g/ x.c"), "lib/g"),
+        ("lib", line("gdb --data-directory=lib/g x"), "lib/g"),
+        ("lib", line("make -Ilib/i"), "lib/i"),
+        ("lib", line("make -C lib/later"), "lib/later"),
+        ("lib", line("gradle -p lib/later run"), "lib/later"),
+        ("lib", line("lib/later/x"), "lib/later/x"),
+        ("lib", shell("cd lib/later && ./x"), "lib/later"),
+        ("lib", shell("cd sub && ../lib/later"), "lib/later"),
+        (
+            "lib",
+            with(line("npx foo"), "npm_config_prefix", "lib/p"),
+            "lib/p",
+        ),
+        ("lib", with(line("server"), "LISTED", "a,lib/p:b"), "lib/p"),
+        ("data", line("node web/server.js data"), "data"),
+        ("data", line("java -cp build/classes Main data"), "data"),
+        ("build/classes", line("gcc -Bbuild/ x.c"), "build"),
+        (".", line("git --exec-path=bin x"), "bin"),
+        (".", line("git --exec-path=sub/bin x"), "sub/bin"),
+    ] {
+        let (state, reason) = state(&confined(writable, &[]), &b);
+        assert_eq!(state, "invalid", "{writable} {b}");
+        let expected = format!("the server `a` may write `{path}` from its sandbox");
+        assert!(reason.contains(&expected), "{reason}");
+    }
+}
+
+#[test]
+fn server_with_a_link_to_a_path_that_a_sandboxed_server_may_write_is_not_started() {
+    for (b, path) in [
+        (line("node -r linked web/server.js"), "node_modules/linked"),
+        (line("node web/server.js"), "node_modules/linked"),
+        (line("npx foo"), "node_modules/linked"),
+        (line("make -C current"), "current"),
+        (line("sh current/x"), "current/x"),
+    ] {
+        let world = World::new();
+        let at = |path: &str| world.path().join("workspace").join(path);
+        for directory in ["docs", "node_modules"] {
+            fs::create_dir_all(at(directory)).unwrap();
+        }
+        // The target of the second link does not exist.
+        for (target, link) in [("../docs", "node_modules/linked"), ("docs/new", "current")] {
+            std::os::unix::fs::symlink(target, at(link)).unwrap();
+        }
+        let (state, reason) = state_in(&world, &confined("docs", &[]), &b);
+        assert_eq!(state, "invalid", "{b}");
+        let expected = format!("the server `a` may write `{path}` from its sandbox");
+        assert!(reason.contains(&expected), "{reason}");
+    }
+}
+
+#[test]
+fn package_runner_whose_packages_a_sandboxed_server_may_write_is_not_started() {
+    for runner in ["npx", "pnpx", "bunx", "npm exec", "yarn"] {
+        let mut below = line(&format!("{runner} foo"));
+        below["cwd"] = json!("lib/sub");
+        let (in_directory, reason) = state(&confined("lib", &[]), &below);
+        assert_eq!(in_directory, "invalid", "{runner}");
+        assert!(reason.contains("may write `lib"), "{reason}");
+    }
+    let runner = line("npx -y thing");
+    let (beside_packages, reason) = state(&confined(".", &[]), &runner);
+    assert_eq!(beside_packages, "invalid");
+    assert!(reason.contains("may write `node_modules`"), "{reason}");
+    // A server in a sandbox cannot create entries at the top.
+    let (without_packages, reason) = state_in(&World::new(), &confined(".", &[]), &runner);
+    assert_eq!(without_packages, "enabled", "{reason}");
+}
+
+#[test]
 fn server_whose_data_a_sandboxed_server_may_write_is_started() {
     for (writable, b) in [
         ("data", line("python3 tools/b.py --data data")),
-        ("data", line("node web/server.js data")),
-        ("data", line("java -cp build/classes Main data")),
+        ("data", line("node web/server.js --data data")),
+        (
+            "data",
+            line("java -cp build/classes Main --db-path=data/db"),
+        ),
         ("data", line("/opt/server --language go --data data")),
         ("data", with(python("tools/b.py"), "DATA_PATH", "data")),
         ("server", python("server.py")),
         ("node_modules/.cache", line("node web/server.js")),
         ("work", line("npm start")),
-        (".", line("npx -y thing")),
+        ("lib", line("server . ${workspaceFolder} / .. lib2/x")),
         (".", line("uvx thing --data data")),
+        (".", line("uvx --python=3.12 @scope/thing")),
+        (".", line("git --exec-path=absent/bin x")),
         (".", line("docker run -i thing")),
         (".", line("/opt/server --data data")),
         (".", line("node /opt/server.js")),

@@ -30,6 +30,9 @@ const CONTAINER_COMMANDS: [&str; 2] = ["build", "compose"];
 /// Programs that run the packages of the directory in which they work.
 const PACKAGES: [&str; 4] = ["bun", "npm", "pnpm", "yarn"];
 
+/// Programs that run a program of a package of that directory if there is one, and another package otherwise.
+const PACKAGE_RUNNERS: [&str; 3] = ["bunx", "npx", "pnpx"];
+
 /// Programs with a command or an option that runs a package in the same way.
 const PACKAGE_COMMANDS: [(&str, &str); 2] = [("deno", "task"), ("node", "--run")];
 
@@ -188,14 +191,15 @@ impl Search<'_> {
                 self.put(Some(&directory.join(parent)), false);
             }
         }
+        let has_programs = is_package || has_program(&words, &PACKAGE_RUNNERS);
         let starts = match () {
-            () if is_package => above(&all),
+            () if has_programs => above(&all),
             () if has_program(&words, &NODE) => above(&loaded),
             () => BTreeSet::new(),
         };
         for directory in starts {
             self.put(Some(&directory.join(NODE_MODULES)), false);
-            if is_package {
+            if has_programs {
                 self.put(Some(&directory.join(NODE_PROGRAMS)), false);
             }
         }

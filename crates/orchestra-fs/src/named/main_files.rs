@@ -133,15 +133,24 @@ impl Tree {
         }
     }
 
-    /// Puts the program of a package that `npx NAME` runs, except those of installed packages.
+    /// Puts the program of an installed package that `npx NAME` runs: of the directory or of one above it. It usually is a
+    /// link to a file of the package.
     fn put_installed(&mut self, from: &Path, name: &str, candidates: &mut Candidates) {
-        let path = Path::new("node_modules/.bin").join(name);
-        if let Some(Entry::File(below)) = self.find(from, &path) {
-            let is_installed = below.iter().any(|part| part == "node_modules");
-            let is_own = below
-                .parent()
-                .is_some_and(|parent| parent.ends_with(".bin"));
-            if is_own || !is_installed {
+        let is_top = from.as_os_str().is_empty();
+        let start = match is_top {
+            true => Some(Entry::Directory(PathBuf::new())),
+            false => self.find(Path::new(""), &self.top.join(from)),
+        };
+        let Some(Entry::Directory(start)) = start else {
+            return;
+        };
+        for directory in start.ancestors() {
+            let seen = match is_top {
+                true => directory.to_owned(),
+                false => self.top.join(directory),
+            };
+            let path = seen.join("node_modules/.bin").join(name);
+            if let Some(Entry::File(_)) = self.find(from, &path) {
                 candidates.paths.insert(path);
             }
         }

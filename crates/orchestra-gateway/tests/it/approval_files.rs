@@ -126,6 +126,31 @@ fn file_is_covered_that_is_named_without_its_ending() {
 }
 
 #[test]
+fn installed_program_of_a_package_runner_is_covered_through_its_link_and_above_its_directory() {
+    for (cwd, is_link) in [(".", true), ("sub/deep", true), ("sub/deep", false)] {
+        let world = World::new();
+        let at = |path: &str| format!("workspace/{path}");
+        let program = match is_link {
+            true => "node_modules/package/cli.js",
+            false => "node_modules/.bin/srv",
+        };
+        for path in [program, "sub/deep/file", "node_modules/.bin/file"] {
+            world.write(&at(path), "before");
+        }
+        if is_link {
+            let link = world.path().join(at("node_modules/.bin/srv"));
+            std::os::unix::fs::symlink("../package/cli.js", link).unwrap();
+        }
+        let server = json!({"command": "npx", "args": ["srv"], "cwd": cwd});
+        world.write(FILE, &json!({"mcpServers": {"a": server}}).to_string());
+        world.approve("a");
+        assert_eq!(states(&world.find()), [("a", "enabled")], "{server}");
+        world.write(&at(program), "after");
+        assert_eq!(states(&world.find()), [("a", "needs_approval")], "{server}");
+    }
+}
+
+#[test]
 fn manifest_of_another_package_that_cannot_be_parsed_does_not_change_the_server() {
     let world = World::new();
     let manifest = "[package]\nname = \"server\"\n";

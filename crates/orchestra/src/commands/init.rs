@@ -221,7 +221,7 @@ fn next_steps(clients: &[&str], files: &BTreeSet<&str>) -> String {
 }
 
 /// Files and directories at the top of a repository that a user commits after the steps.
-fn to_commit(report: &Report<'_>) -> BTreeSet<&str> {
+fn to_commit<'a>(report: &'a Report<'_>) -> BTreeSet<&'a str> {
     let is_in_git = report
         .workspace
         .ancestors()

@@ -3,6 +3,7 @@
 mod arguments;
 mod build_files;
 mod code_paths;
+mod plain;
 mod spellings;
 
 use std::{collections::BTreeSet, iter};
@@ -10,6 +11,7 @@ use std::{collections::BTreeSet, iter};
 pub use arguments::{MOVES, directory_words};
 pub use build_files::{build_file_rules, build_files, is_build_file, known_build_files};
 pub use code_paths::{CodePaths, Loads};
+pub use plain::{is_plain, is_plain_line};
 pub(crate) use spellings::lexical;
 pub use spellings::spellings;
 
@@ -258,14 +260,14 @@ pub(crate) fn files(part: &str) -> Vec<String> {
 }
 
 /// Returns whether a command line runs a line of a shell that does not tell its files by its text: a word of it that
-/// looks like a path has variables, patterns, commands or quotes in it, or it copies, moves or links files. The same is
-/// true for the text of a program that may build the names of its files.
+/// looks like a path has variables, patterns, commands or quotes in it, it has a pipe, or it copies, moves or links files.
+/// The same is true for the text of a program that may build the names of its files.
 #[must_use]
 pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
     let words: Vec<&str> = words.into_iter().collect();
     let is_unclear_line = |line: &str| {
         let is_unclear = line.split(is_boundary).any(is_unclear_word);
-        is_unclear || line.split([';', '|', '&', '(', ')', '\n']).any(copies)
+        is_unclear || has_pipe(line) || line.split([';', '|', '&', '(', ')', '\n']).any(copies)
     };
     let mut lines = shell_lines(words.iter().copied()).into_iter();
     lines.any(is_unclear_line) || arguments::has_unclear_text(&words)
@@ -326,6 +328,11 @@ fn is_long(word: &str, option: &str) -> bool {
 /// Characters that end a word of a shell line, quotes aside.
 fn is_boundary(char: char) -> bool {
     char.is_whitespace() || ";|&()<>".contains(char)
+}
+
+/// Returns whether a line of a shell has a pipe: a shell or an interpreter may read its commands from it.
+fn has_pipe(line: &str) -> bool {
+    line.replace("||", "").contains('|')
 }
 
 /// Returns whether a command of a shell line copies, moves or links files.
@@ -493,6 +500,8 @@ mod tests {
             &["sh", "-c", "cd a && exec /bin/c''p -r sub l"],
             &["sh", "-c", "tar c sub | tar x -C l"],
             &["sh", "-c", "install -D sub/x l/x"],
+            &["sh", "-c", "echo Li9h|base64 -d|sh"],
+            &["sh", "-c", "cut -c2- n |& sh"],
         ] {
             assert!(is_unclear(words.iter().copied()), "{words:?}");
         }
@@ -501,6 +510,7 @@ mod tests {
             &["sh", "run.sh", "*.txt"],
             &["node", "-c", "./$x"],
             &["sh", "-c", "exit"],
+            &["sh", "-c", "node server.js || exit 1"],
             &["npx", "-y", "./$X"],
             &["npx", "-c", "node ./server.js"],
             &["sh", "-c", "npm install && node server.js"],

@@ -74,7 +74,11 @@ struct Approval {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// The server is approved as it is.
-    Approved,
+    Approved {
+        /// True if the approval showed that Orchestra cannot tell which files the server runs. Such an approval also holds
+        /// while the files are known.
+        has_notice: bool,
+    },
     /// The server is not approved.
     Waits(Waits),
 }
@@ -159,7 +163,12 @@ impl Decisions {
                 Standing::Waits(Waits::OtherDirectory)
             }
             () if approval.form != FORM => Standing::Waits(Waits::OlderForm),
-            () if approval.fingerprint == fingerprint.as_str() => Standing::Approved,
+            () if approval.fingerprint == fingerprint.as_str() => Standing::Approved {
+                has_notice: fingerprint.has_notice(),
+            },
+            () if approval.fingerprint == fingerprint.with_notice().as_str() => {
+                Standing::Approved { has_notice: true }
+            }
             () => {
                 let changes = fingerprint::differences(&approval.parts, fingerprint.parts());
                 Standing::Waits(Waits::Changed(changes))

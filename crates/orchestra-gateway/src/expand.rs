@@ -175,6 +175,30 @@ pub fn with_defaults(text: &str) -> String {
     parts.collect()
 }
 
+/// Returns a text with the defaults that its file gives to variables and inputs, and a letter in the place of each other
+/// reference: the file does not decide its value.
+pub(crate) fn text_of_file(text: &Template, config: &ServerConfig) -> String {
+    let mut shown = String::new();
+    for part in Parts(text.written()).flatten() {
+        match part {
+            Part::Text(text) => shown.push_str(text),
+            Part::Reference(name) => {
+                let (name, default) = match name.split_once(":-") {
+                    Some((name, default)) => (name, Some(default)),
+                    None => (name, None),
+                };
+                let input = match reference(name) {
+                    Some(Reference::Input(id)) => config.inputs.get(&id),
+                    _ => None,
+                };
+                let of_input = input.and_then(|input| input.default.as_deref());
+                shown.push_str(default.or(of_input).unwrap_or("x"));
+            }
+        }
+    }
+    shown
+}
+
 /// What a text refers to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reference {

@@ -125,7 +125,7 @@ pub(super) fn has_unclear_text(words: &[&str]) -> bool {
 }
 
 /// Texts of programs among words. With scripts, options behind a script are those of the script.
-fn texts<'l>(words: &[&'l str], has_scripts: bool) -> Vec<&'l str> {
+pub(super) fn texts<'l>(words: &[&'l str], has_scripts: bool) -> Vec<&'l str> {
     let (mut found, mut is_next) = (Vec::new(), false);
     let mut has_program = [false; INTERPRETERS.len()];
     let mut is_behind_name = [false; INTERPRETERS.len()];

@@ -237,7 +237,7 @@ impl CodePaths {
             }
             self.is_unclear |= LOADED_OPTIONS.contains(&option) && token.contains('$');
             if let Some((variable, value)) = token.split_once('=')
-                && self.directories(variable, value)
+                && self.directories(variable_of(variable), value)
             {
                 continue;
             }
@@ -321,6 +321,8 @@ impl CodePaths {
         self.is_unclear |= is_expanded && STARTUP_FILES.contains(&name);
         // The loader of programs expands `$LIB`, `$ORIGIN` and `$PLATFORM`.
         self.is_unclear |= name.starts_with("LD_") && value.contains('$');
+        // It names a function of a module.
+        self.is_unclear |= name == "PYTHONBREAKPOINT" && !["", "0"].contains(&value);
         if ["CLASSPATH", "ERL_LIBS"].contains(&name) {
             self.list(value);
             return true;
@@ -383,6 +385,14 @@ impl CodePaths {
         } else {
             self.is_unclear = true;
         }
+    }
+}
+
+/// Returns the variable that an option stands for, or its own name.
+fn variable_of(option: &str) -> &str {
+    match option.ends_with("pycache_prefix") {
+        true => "PYTHONPYCACHEPREFIX",
+        false => option,
     }
 }
 
@@ -472,6 +482,8 @@ mod tests {
                 ],
             ),
             ("env HOME=a sh -l", &[(Home, "a")]),
+            ("python3 -X pycache_prefix=a -m x", &[(Home, "a")]),
+            ("python3 -BXpycache_prefix=a x.py", &[(Home, "a")]),
             (
                 "env LUA_PATH=a/?.lua;b x",
                 &[(Home, "a/?.lua"), (Home, "b")],
@@ -505,6 +517,10 @@ mod tests {
             assert!(!CodePaths::of_variable("A", value).is_unclear);
         }
         assert!(!CodePaths::of_variable("BASH_ENV", "x.sh").is_unclear);
+        for (value, is_unclear) in [("", false), ("0", false), ("x.y", true)] {
+            let found = CodePaths::of_variable("PYTHONBREAKPOINT", value);
+            assert_eq!(found.is_unclear, is_unclear, "{value}");
+        }
         for value in ["./$LIB/x.so", "${ORIGIN}/x.so", "$PLATFORM"] {
             for name in ["LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD"] {
                 assert!(CodePaths::of_variable(name, value).is_unclear, "{name}");

@@ -17,13 +17,16 @@ use std::{
 
 pub use orchestra_fs::Content;
 use orchestra_fs::{
-    Code, CodePaths, Entry, Loads, Tree, Unlisted, build_file_rules, build_files, is_unclear,
-    parts, shell_words, spellings,
+    Code, CodePaths, Entry, Loads, Tree, Unlisted, build_file_rules, build_files, is_plain,
+    is_plain_line, is_unclear, parts, shell_words, spellings,
 };
+use orchestra_secret::is_secret_name;
 
 use crate::{
-    config::{Auth, Sandbox, ServerConfig, Template, Transport, names_code, names_data},
-    expand::{Scope, variables_of},
+    config::{
+        Auth, Sandbox, ServerConfig, Template, Transport, loads_code, names_code, names_data,
+    },
+    expand::{Scope, text_of_file, variables_of},
 };
 use members::Packages;
 
@@ -184,14 +187,13 @@ impl Covered {
         search.covered
     }
 
-    /// Returns the part that an approval is for. Left out are doubts about further files, which come and go with the
-    /// directories that other programs write, and the variables, whose file is covered. So are directories of code, because
-    /// the files in them are covered, and the number of names of a file. A directory whose files are not known is one of
-    /// the files.
-    pub(crate) fn approved(&self) -> Self {
+    /// Returns the part that an approval is for. Left out are the variables, whose file is covered, directories of code,
+    /// because the files in them are covered, and the number of names of a file. A directory whose files are not known is
+    /// one of the files. An approval with the notice about further files also holds while the notice does not apply.
+    pub(crate) fn approved(&self, has_notice: bool) -> Self {
         Self {
             variables: Vec::new(),
-            is_unclear: false,
+            is_unclear: self.is_unclear || has_notice,
             lookups: BTreeMap::new(),
             shared: BTreeSet::new(),
             ..self.clone()
@@ -234,8 +236,8 @@ impl Covered {
         self.gap
     }
 
-    /// Returns whether the server may run files that are not covered: they do not follow from its shell line or the text
-    /// of a program, an argument or a variable names a directory, a manifest cannot be read, or a directory has too many
+    /// Returns whether the server may run files that are not covered: they do not follow from its command line or a
+    /// variable, one of these is not plain or names a directory, a manifest cannot be read, or a directory has too many
     /// files of code.
     #[must_use]
     pub const fn is_unclear(&self) -> bool {
@@ -326,20 +328,25 @@ impl Search<'_> {
         };
         // A server with a text that cannot be expanded cannot be started.
         let expand = |text: &Template| scope.expand(text, config).unwrap_or_default();
-        let mut line = Vec::new();
+        let (mut line, mut written) = (Vec::new(), Vec::new());
         for text in iter::once(program).chain(arguments) {
             let word = expand(text);
             self.word(&word, Use::Word)?;
             line.push(word);
+            written.push(text_of_file(text, config));
         }
+        let written: Vec<&str> = written.iter().map(String::as_str).collect();
+        self.covered.is_unclear |= !is_plain_line(&written);
         let mut variables = Vec::new();
         for (name, text) in env {
             let value = expand(text);
             self.variable(name, &value)?;
+            self.covered.is_unclear |= may_be_program(name, &text_of_file(text, config));
             variables.push((name.clone(), value));
         }
         for (name, value) in self.covered.variables.clone() {
             self.variable(&name, &value)?;
+            self.covered.is_unclear |= may_be_program(&name, &value);
             variables.push((name, value));
         }
         if directories.is_empty() {
@@ -361,7 +368,7 @@ impl Search<'_> {
         }
         self.note_moves(line);
         let command = || line.iter().map(String::as_str);
-        self.covered.is_unclear = is_unclear(command());
+        self.covered.is_unclear |= is_unclear(command());
         self.code(&CodePaths::of(command()))?;
         for (name, value) in variables {
             self.code(&CodePaths::of_variable(name, value))?;
@@ -672,6 +679,17 @@ impl Search<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether the value of a variable may have program text or a pattern in it. Programs read JSON as data, and
+/// secrets and data have any characters, unless the name is that of a variable that decides what a program loads.
+fn may_be_program(name: &str, value: &str) -> bool {
+    let is_json = || {
+        let parsed = || serde_json::from_str::<serde_json::Value>(value);
+        value.starts_with(['{', '[']) && parsed().is_ok()
+    };
+    let is_data = || names_data(name) || is_secret_name(name) || is_json();
+    !is_plain(value) && (loads_code(name) || !is_data())
 }
 
 fn parent(below: &Path) -> PathBuf {

@@ -19,8 +19,11 @@ use crate::{
 /// Form of the fingerprint. Approvals of an older form are asked for again.
 pub(super) const FORM: u32 = 2;
 
+/// Part of the fingerprint of a server whose approval shows that Orchestra cannot tell which files the server runs.
+const NOTICE: &str = "the notice that Orchestra cannot tell which files this command runs";
+
 /// Fingerprint of a server: a digest of everything that its file has about it, and of the files of the workspace
-/// that it [covers](Covered).
+/// that it [covers](Covered). Doubts about further files are a part of it.
 ///
 /// Texts are taken as they were written, `${…}` included. Not part of it are the server's place in its file, whether
 /// it is switched on, and the user's environment.
@@ -34,12 +37,27 @@ impl Fingerprint {
     /// The fingerprint of a server with the files that it covers.
     #[must_use]
     pub fn of(config: &ServerConfig, covered: &Covered) -> Self {
-        let parts = parts(config, covered);
+        Self::of_parts(parts(config, covered))
+    }
+
+    fn of_parts(parts: BTreeMap<String, String>) -> Self {
         let whole = json!({ "form": FORM, "parts": parts });
         Self {
             digest: digest(&whole),
             parts,
         }
+    }
+
+    /// Returns whether the approval shows that Orchestra cannot tell which files the server runs.
+    pub(super) fn has_notice(&self) -> bool {
+        self.parts.contains_key(NOTICE)
+    }
+
+    /// The fingerprint of the same server with that notice.
+    pub(super) fn with_notice(&self) -> Self {
+        let mut parts = self.parts.clone();
+        parts.insert(NOTICE.to_owned(), digest(&json!(true)));
+        Self::of_parts(parts)
     }
 
     /// The fingerprint of the definition alone.
@@ -132,6 +150,9 @@ fn parts(config: &ServerConfig, covered: &Covered) -> BTreeMap<String, String> {
             Content::Unreadable(why) => json!(["unreadable", why]),
         };
         put(format!("the file {}", path_text(path)), &value);
+    }
+    if covered.is_unclear() {
+        put(NOTICE.to_owned(), &json!(true));
     }
     parts
 }

@@ -22,7 +22,7 @@ pub(super) fn compare(config: &ServerConfig, scope: &Scope) -> Result<(), Client
         return Ok(());
     };
     let found = Covered::of(config, scope);
-    let now = found.approved();
+    let now = found.approved(approved.is_unclear());
     if now == **approved {
         // Links and directories may have appeared since the servers were compared.
         return match refusal(config, &found, scope) {
@@ -118,7 +118,7 @@ mod tests {
             let mut config = config(workspace.path(), &server);
             let read = move |name: &str| host.filter(|_| name == VARIABLE).map(str::to_owned);
             let scope = Scope::new(workspace.path(), None, read);
-            config.covered = Some(Arc::new(Covered::of(&config, &scope).approved()));
+            config.covered = Some(Arc::new(Covered::of(&config, &scope).approved(false)));
             let child = LateChild {
                 scope,
                 config: Arc::new(config),
@@ -159,7 +159,7 @@ mod tests {
         let server = json!({"command": "cargo", "args": ["run", "-p", "server"]});
         let mut config = config(workspace.path(), &server);
         let scope = Scope::new(workspace.path(), None, |_| None);
-        config.covered = Some(Arc::new(Covered::of(&config, &scope).approved()));
+        config.covered = Some(Arc::new(Covered::of(&config, &scope).approved(false)));
         let refusal = || match compare(&config, &scope) {
             Ok(()) => String::new(),
             Err(error) => error.explain(),
@@ -167,6 +167,9 @@ mod tests {
         assert_eq!(refusal(), "");
         // A manifest that cannot be parsed may be one of another package with the same name.
         write("two/Cargo.toml", "[");
+        let notice = "cannot tell which files this command runs is new";
+        assert!(refusal().contains(notice), "{}", refusal());
+        write("two/Cargo.toml", "");
         assert_eq!(refusal(), "");
         write("one/build.rs", "");
         assert!(refusal().contains("one/build.rs is new"), "{}", refusal());

@@ -170,14 +170,15 @@ impl Places {
             }
             _ => Covered::default(),
         });
+        // The error is the reason to wait. The value is true if the approval has the notice about files.
         let waits = |config: &ServerConfig| {
             if !asks || trusted_by.is_some() {
-                return None;
+                return Ok(false);
             }
             let fingerprint = Fingerprint::of(config, &covered);
             match decisions.standing(workspace, &name, &fingerprint) {
-                Standing::Approved => None,
-                Standing::Waits(why) => Some((fingerprint, why)),
+                Standing::Approved { has_notice } => Ok(has_notice),
+                Standing::Waits(why) => Err((fingerprint, why)),
             }
         };
         if identity == Identity::Namesake {
@@ -207,17 +208,18 @@ impl Places {
                 ServerState::Invalid { reason }
             }
             (Ok(mut config), ..) => match waits(&config) {
-                Some((fingerprint, why)) => ServerState::NeedsApproval {
+                Err((fingerprint, why)) => ServerState::NeedsApproval {
                     fingerprint,
                     why,
                     config: Arc::from(config),
                 },
-                None => match scope.check(&config) {
+                Ok(has_notice) => match scope.check(&config) {
                     Ok(()) => {
                         config.named = scope.named_files(&config);
                         files = named(&config);
                         let is_approved = asks && trusted_by.is_none();
-                        config.covered = is_approved.then(|| Arc::new(covered.approved()));
+                        config.covered =
+                            is_approved.then(|| Arc::new(covered.approved(has_notice)));
                         if asks && decisions.follows(workspace, &name) {
                             config.pins = Pins::Follow;
                         }

@@ -247,7 +247,7 @@ mod tests {
         let mut config = ServerConfig::clone(&config.unwrap());
         let scope = Scope::new(top, None, |_| None);
         symlink("one", top.join("a/named")).unwrap();
-        config.covered = Some(Arc::new(Covered::of(&config, &scope).approved()));
+        config.covered = Some(Arc::new(Covered::of(&config, &scope).approved(false)));
         (config, scope, workspace, outside)
     }
 

@@ -119,6 +119,7 @@ fn a_file_writes_no_lines_of_its_own_into_what_is_shown() {
         "trusts the certificates ",
         "signs in ",
         "sends the secret in ",
+        "Orchestra cannot tell which files ",
     ];
     for line in shown.out.lines().filter(|line| line.starts_with(' ')) {
         let line = line.trim_start();
@@ -478,6 +479,50 @@ fn shell_line_whose_files_cannot_be_told_is_reported() {
             "{line}: {shown:?}"
         );
     }
+}
+
+#[test]
+fn command_line_or_variable_that_is_not_plain_is_reported() {
+    let workspace = Workspace::new();
+    let notice = "Orchestra cannot tell which files this command runs";
+    for server in [
+        json!({"command": "node", "args": ["--import", "data:text/javascript,x", "server.js"]}),
+        json!({"command": "awk", "args": ["BEGIN{system(\"./a\" \"b\")}"]}),
+        json!({"command": "sed", "args": ["1e ./a?b", "/etc/hostname"]}),
+        json!({"command": "make", "args": ["X=$$(shell ./a?b)"]}),
+        json!({"command": "sh", "args": ["-c", "echo Li9h|base64 -d|sh"]}),
+        json!({"command": "git", "args": ["x"], "env": {"GIT_SSH_COMMAND": "./a?b"}}),
+        json!({"command": "python3", "args": ["-X", "pycache_prefix=later", "-m", "server"]}),
+    ] {
+        let file = json!({"mcpServers": {"theirs": server}});
+        workspace.write(".mcp.json", &file.to_string());
+        let shown = workspace.run(["mcp", "approve"]);
+        assert!(shown.out.contains(notice), "{shown:?}");
+    }
+}
+
+#[test]
+fn approval_without_the_notice_about_files_does_not_hold_when_the_notice_applies() {
+    let workspace = Workspace::new();
+    let server = json!({"command": "cat", "args": ["--plugins=later"]});
+    let file = json!({"mcpServers": {"theirs": server}});
+    workspace.write(".mcp.json", &file.to_string());
+    let appear = || fs::create_dir(workspace.join("later")).unwrap();
+    let vanish = || fs::remove_dir(workspace.join("later")).unwrap();
+    approve(&workspace);
+    appear();
+    assert_eq!(state(&workspace, "theirs"), "needs_approval");
+    let listed = workspace.run(["mcp", "list"]);
+    let why = "the notice that Orchestra cannot tell which files this command runs is new";
+    assert!(listed.out.contains(why), "{listed:?}");
+    vanish();
+    assert_eq!(state(&workspace, "theirs"), "enabled");
+    appear();
+    approve(&workspace);
+    vanish();
+    assert_eq!(state(&workspace, "theirs"), "enabled");
+    appear();
+    assert_eq!(state(&workspace, "theirs"), "enabled");
 }
 
 #[test]

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Change of a server whose approval gets the notice about its files.
+const NOTICE: &str = "the notice that Orchestra cannot tell which files this command runs is new";
+
 #[test]
 fn shell_line_with_a_variable_in_a_path_is_unclear() {
     let workspace = Workspace::new();
@@ -103,7 +106,67 @@ fn directory_that_exceeds_a_limit_after_the_approval_changes_the_server() {
     }
     for ((server, name), before) in servers.iter().zip(before) {
         let changes = before.changes(&workspace.fingerprint(server));
-        assert_eq!(changes, [format!("the file {name} is new")], "{server}");
+        let file = format!("the file {name} is new");
+        assert_eq!(changes, [file.as_str(), NOTICE], "{server}");
+    }
+}
+
+#[test]
+fn directory_that_makes_a_command_line_unclear_changes_the_server() {
+    for server in [
+        json!({"command": "git", "args": ["--exec-path=later", "x"]}),
+        json!({"command": "git", "args": ["--git-dir", "later", "x"]}),
+        json!({"command": "gcc", "args": ["-Blater/", "x.c"]}),
+        json!({"command": "make", "args": ["-f", "mk", "-Ilater"]}),
+        json!({"command": "server", "env": {"COMPILER_PATH": "later"}}),
+    ] {
+        let workspace = Workspace::new();
+        let before = workspace.fingerprint(&server);
+        workspace.write("later/other", "x");
+        let after = workspace.fingerprint(&server);
+        assert_eq!(before.changes(&after), [NOTICE], "{server}");
+        assert_eq!(before.with_notice(), after, "{server}");
+    }
+    let workspace = Workspace::new();
+    let prefix = json!({"command": "python3", "args": ["-X", "pycache_prefix=later", "-m", "x"]});
+    let is_unclear = workspace.covered(&prefix).is_unclear();
+    assert!(is_unclear, "the directory is absent");
+}
+
+#[test]
+fn argument_or_variable_that_is_not_plain_is_unclear() {
+    let workspace = Workspace::new();
+    for (words, is_unclear) in [
+        (&["BEGIN{system(\"./a\" \"b\")}"][..], true),
+        (&["X=$$(shell ./ab)"], true),
+        (&["${A:-./a?b}"], true),
+        (&["--title", "a b"], false),
+        // The value is the user's.
+        (&["--header", "Authorization: Bearer ${A}"], false),
+    ] {
+        let server = json!({"command": "server", "args": words});
+        let covered = workspace.covered(&server);
+        assert_eq!(covered.is_unclear(), is_unclear, "{words:?}");
+    }
+    for (name, value, is_unclear) in [
+        ("GIT_CONFIG_PARAMETERS", r"'alias.x=!./a'\''b'\'''", true),
+        ("GIT_SSH_COMMAND", "./a?b", true),
+        ("GIT_SSH_COMMAND", r#"{"./a": 1}"#, true),
+        ("PERL5OPT", "-Mstrict;do(q(./a).q(b))", true),
+        ("NODE_OPTIONS", "--import data:text/javascript,x", true),
+        ("PYTHONBREAKPOINT", "a.b", true),
+        ("PYTHONBREAKPOINT", "0", false),
+        ("PATTERN", "a*b", true),
+        ("TITLE", "a  b", true),
+        ("TITLE", "a b", false),
+        ("SERVICE", "https://example.com/a?b=c&d", false),
+        ("SETTINGS", r#"{"a": [1]}"#, false),
+        ("DEBUG", "app:*", false),
+        ("API_TOKEN", "a$b!", false),
+    ] {
+        let server = json!({"command": "server", "env": {name: value}});
+        let covered = workspace.covered(&server);
+        assert_eq!(covered.is_unclear(), is_unclear, "{name}={value}");
     }
 }
 

@@ -1,0 +1,170 @@
+//! Words without program text, patterns and quotes. A program that runs such a word, or completes a path in it, finds only
+//! the paths that its text names.
+
+use super::{arguments::texts, has_pipe, shell_lines};
+
+/// Punctuation of plain words.
+const PUNCTUATION: &str = "_-./:=@+,#";
+
+/// Further punctuation of URLs.
+const URL_PUNCTUATION: &str = "&%";
+
+/// Further punctuation of plain lines of a shell, in which [`is_unclear`](super::is_unclear) finds paths that the shell
+/// completes.
+const SHELL_PUNCTUATION: &str = " \t\n;&|<>'\"$";
+
+/// Returns whether the arguments of a command line, program first, are plain. A line of a shell, and the text of a
+/// program behind the option of its interpreter, may have further punctuation: [`is_unclear`](super::is_unclear) finds
+/// those that may run other files than they name.
+#[must_use]
+pub fn is_plain_line(words: &[&str]) -> bool {
+    let mut known = texts(words, true);
+    known.extend(
+        shell_line(words)
+            .into_iter()
+            .filter(|line| is_plain_shell(line)),
+    );
+    words.iter().skip(1).all(|word| {
+        // The text may be attached to its option.
+        let is_option = |option: &str| option.is_empty() || option.starts_with('-');
+        let is_known = |text: &&str| {
+            let option = word.strip_suffix(*text);
+            option.is_some_and(|option| is_option(option) && is_plain(option))
+        };
+        is_plain(word) || known.iter().any(is_known)
+    })
+}
+
+/// Returns whether a text has only plain words, with single spaces between them, or is a URL.
+#[must_use]
+pub fn is_plain(text: &str) -> bool {
+    // Node.js, Bun and Deno run the program in such a URL.
+    let lower = text.to_ascii_lowercase();
+    let data = lower.split_once("data:");
+    let is_data = data.is_some_and(|(_, rest)| rest.contains(','));
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(is_plain_char);
+    !is_data && (text.is_empty() || text.split(' ').all(is_word) || is_plain_url(text))
+}
+
+/// Returns whether a text is a plain URL, or an option with one as its value.
+fn is_plain_url(text: &str) -> bool {
+    let url = match text.split_once('=') {
+        Some((option, url)) if option.starts_with('-') && is_plain(option) => url,
+        _ => text,
+    };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let is_of_scheme = |char: char| char.is_ascii_alphanumeric() || "+-.:".contains(char);
+    let is_of_query = |char: char| is_plain_char(char) || URL_PUNCTUATION.contains(char);
+    // A `&` in front of the query would end a command of a shell.
+    let is_of_path = |char: char| char != '&' && is_of_query(char);
+    scheme.starts_with(|char: char| char.is_ascii_alphabetic())
+        && scheme.chars().all(is_of_scheme)
+        && path.chars().all(is_of_path)
+        && query.chars().all(is_of_query)
+}
+
+/// Letters of all scripts count: no program has a meaning for them that it has not for ASCII letters.
+fn is_plain_char(char: char) -> bool {
+    char.is_alphanumeric() || PUNCTUATION.contains(char)
+}
+
+/// The line that a shell runs, whole or behind its option; the words behind it are its arguments.
+fn shell_line<'l>(words: &[&'l str]) -> Vec<&'l str> {
+    let mut attached = None;
+    for line in shell_lines(words.iter().copied()) {
+        match words.contains(&line) {
+            // The rest of the letters of an option comes first: `-ce`.
+            true if !line.is_empty() && !line.starts_with('-') => {
+                return attached.into_iter().chain([line]).collect();
+            }
+            false if !line.is_empty() => attached = attached.or(Some(line)),
+            _ => {}
+        }
+    }
+    attached.into_iter().collect()
+}
+
+fn is_plain_shell(line: &str) -> bool {
+    let is_expected = |char: char| is_plain_char(char) || SHELL_PUNCTUATION.contains(char);
+    line.chars().all(is_expected) && !has_pipe(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn argument_with_program_text_or_a_pattern_is_not_plain() {
+        for words in [
+            &["awk", "BEGIN{system(\"./a\" \"b\")}"][..],
+            &["sed", "1e ./a?b"],
+            &["git", "-c", "alias.x=!./ab", "x"],
+            &["git", "ls-remote", "ext::./a%s"],
+            &["make", "--eval=all:;./ab"],
+            &["make", "X=$(shell ./ab)"],
+            &["strace", "-o", "|./ab", "true"],
+            &["watch", "~/ab"],
+            &["vim", "-c", "exe './a' . 'b'"],
+            &["perl", "-Mstrict;do('./a'.'b')", "s.pl"],
+            &["python3", "-m", "timeit", "-s", "exec(input())"],
+            &["node", "--import", "data:text/javascript,import"],
+            &["node", "--import=DATA:text/javascript,import"],
+            &["sg", "root", "http://a/&./b"],
+            &["sg", "root", "http://a?b?c"],
+            &["env", "-S", "awk", "BEGIN{system(\"./a\" \"b\")}"],
+            &["env", "-Sawk", "BEGIN{system(\"./a\" \"b\")}"],
+            &["env", "-S", "perl", "-Mstrict;do q/./a/.q/b/", "s.pl"],
+            &["sh", "-c", "exec ./x", "a;b"],
+            &["sh", "-c", "awk 'BEGIN{system(\"./a\" \"b\")}'"],
+            &["sh", "-c", "sh [e]vil"],
+            &["sh", "-c", "echo a|sh"],
+            &["server", "a  b"],
+            &["server", "a\nb"],
+            &["server", "a\u{a0}b"],
+        ] {
+            assert!(!is_plain_line(words), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn honest_command_line_is_plain() {
+        for words in [
+            &["npx", "-y", "@a/server@1.2.3", "--port=80", "."][..],
+            &["npx", "-y", "github:a/b#v1"],
+            &["npx", "mcp-remote", "https://a.com/mcp?key=a%20b&x=1#y"],
+            &[
+                "npx",
+                "mcp-remote",
+                "x",
+                "--header",
+                "Authorization: Bearer a=",
+            ],
+            &["uvx", "--from", "git+https://a.com/b@v1", "thing"],
+            &["server", "--url=postgres://a:b%40@localhost/db?sslmode=x"],
+            &[
+                "docker",
+                "run",
+                "-i",
+                "--rm",
+                "-v",
+                "/a/data:/b:ro",
+                "-e",
+                "A=1",
+                "x:2",
+            ],
+            &["server", "--title", "Grüße 世界", ""],
+            &["python3", "-c", "from server import main; main()"],
+            &["node", "--eval=require('./dist/index.js').start()"],
+            &["sh", "-c", "cd sub && exec python3 './main.py' >&2"],
+            &["sh", "-ce", "./a || exit 1; exec ./b"],
+            &["npx", "--call=node ./server.js"],
+            &["/a (b)/server", "x"],
+            &["server"],
+        ] {
+            assert!(is_plain_line(words), "{words:?}");
+        }
+    }
+}

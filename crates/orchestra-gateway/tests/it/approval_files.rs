@@ -151,17 +151,24 @@ fn installed_program_of_a_package_runner_is_covered_through_its_link_and_above_i
 }
 
 #[test]
-fn manifest_of_another_package_that_cannot_be_parsed_does_not_change_the_server() {
+fn manifest_that_cannot_be_parsed_changes_the_server_unless_its_approval_has_the_notice() {
     let world = World::new();
     let manifest = "[package]\nname = \"server\"\n";
     world.write("workspace/one/Cargo.toml", manifest);
     let servers = json!({"mcpServers": {"a": server("cargo run -p server")}});
     world.write(FILE, &servers.to_string());
     world.approve("a");
-    let before = world.find();
+    // It may be the manifest of another package with the same name.
     world.write("workspace/two/Cargo.toml", "[");
+    assert_eq!(states(&world.find()), [("a", "needs_approval")]);
+    world.write("workspace/two/Cargo.toml", "");
+    assert_eq!(states(&world.find()), [("a", "enabled")]);
+    world.write("workspace/two/Cargo.toml", "[");
+    world.approve("a");
+    let before = world.find();
+    world.write("workspace/two/Cargo.toml", "");
     let after = world.find();
     assert_eq!(states(&after), [("a", "enabled")]);
     let configs = [&before, &after].map(|found| found.usable().collect::<Vec<_>>());
-    assert_eq!(configs[0], configs[1]);
+    assert_eq!(configs[0], configs[1], "a running server is not restarted");
 }

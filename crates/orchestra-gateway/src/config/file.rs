@@ -7,6 +7,7 @@ use orchestra_mcp::{files, owners::Owners};
 use super::{
     Diagnostic, Effect, Origin, Place, ServerConfig, ServerName, Severity, Source, Trust,
     misnamed::nothing,
+    namesake::{misreading, namesakes},
     node::Path,
     plugin_list::{self, PluginsFile},
     report::{Finding, Report},
@@ -63,7 +64,8 @@ pub enum FileKind {
 /// What a file says.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// Its servers, in their order.
+    /// Its servers, in their order. In a file that other people may have written, a name of this program may occur more
+    /// than once: clients start each of these.
     pub servers: Vec<Written>,
     /// What becomes of calls that no rule is about, where it says so for all servers.
     pub default: Option<Effect>,
@@ -88,6 +90,8 @@ pub struct Written {
     pub origin: Origin,
     /// The server, or why it cannot be used.
     pub config: Result<Box<ServerConfig>, String>,
+    /// Reason for which clients may start another program or reach another server by the same text.
+    pub misreading: Option<String>,
 }
 
 impl FileKind {
@@ -142,13 +146,17 @@ impl File {
         };
         let report = Report::default();
         let mut servers = Vec::new();
-        let (section, beside) = match self.kind {
+        let (mut section, beside) = match self.kind {
             FileKind::Servers => (shape(&root, self.purpose(), &report), None),
             FileKind::Plugins => {
                 let (section, beside) = plugin_list::read(&root, &report);
                 (section, Some(beside.of_file(&self.path, self.trust)))
             }
         };
+        if self.kind == FileKind::Servers && self.trust == Trust::Ask {
+            let read = section.servers.get(..MAX_SERVERS);
+            section.hidden = namesakes(&root, read.unwrap_or(&section.servers));
+        }
         self.read_servers(&section, (notation, text), &report, &mut servers);
         if !section.is_known && self.is_named_for_servers() {
             nothing(&root, &report);
@@ -205,13 +213,15 @@ impl File {
         servers: &mut Vec<(Path, Written)>,
     ) {
         let mut names: BTreeMap<ServerName, String> = BTreeMap::new();
-        for (count, named) in section.servers.iter().enumerate() {
+        if let Some(named) = section.servers.get(MAX_SERVERS) {
+            let message = format!("only the first {MAX_SERVERS} servers and plugins are read");
+            report.error(named.place, &named.path, message);
+        }
+        let read = section.servers.iter().take(MAX_SERVERS);
+        let read = read.map(|named| (named, false));
+        let hidden = section.hidden.iter().map(|named| (named, true));
+        for (named, is_hidden) in read.chain(hidden) {
             let path = &named.path;
-            if count == MAX_SERVERS {
-                let message = format!("only the first {MAX_SERVERS} servers and plugins are read");
-                report.error(named.place, path, message);
-                break;
-            }
             let place = notation.locate(text, path).unwrap_or(named.place);
             let name = ServerName::of_text(named.name);
             let origin = Origin {
@@ -221,13 +231,17 @@ impl File {
                 trust: self.trust,
                 directory: self.directory.clone(),
             };
-            if let Some(other) = names.insert(name.clone(), named.name.to_owned()) {
+            if let Some(other) = names.insert(name.clone(), named.name.to_owned())
+                && !is_hidden
+            {
                 let message = match other == named.name {
                     true => format!("{other} is already defined here; the first is used"),
                     false => format!("has the name `{name}`, as `{other}` has; rename one of them"),
                 };
                 report.error(named.place, path, message);
-                continue;
+                if self.trust != Trust::Ask || !name.is_of_program() {
+                    continue;
+                }
             }
             let config = server::read(named, origin.clone(), &section.shared, report);
             let written = Written {
@@ -237,6 +251,7 @@ impl File {
                 config: config
                     .map(Box::new)
                     .map_err(|reason| cut(reason, MAX_MESSAGE_BYTES)),
+                misreading: misreading(named.node),
             };
             servers.push((path.clone(), written));
         }

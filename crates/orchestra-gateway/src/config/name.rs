@@ -9,6 +9,9 @@ use crate::names::hex;
 /// The longest name.
 const MAX_CHARS: usize = 64;
 
+/// Names of this program, and of its entries in the files of clients.
+pub(crate) const PROGRAM_NAMES: [&str; 2] = ["orchestra", "orchestra-mcp"];
+
 /// The name of a server: 1 to 64 of `a`–`z`, `0`–`9` and `-`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(String);
@@ -23,6 +26,12 @@ impl ServerName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns whether it is a name of this program.
+    #[must_use]
+    pub fn is_of_program(&self) -> bool {
+        PROGRAM_NAMES.contains(&self.as_str())
     }
 
     /// The name for a text that need not be one: letters become small, whatever else is not

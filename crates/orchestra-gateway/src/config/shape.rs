@@ -13,12 +13,14 @@ use super::{
 };
 
 /// What servers stand below; the first of them that is there.
-const SERVERS: [&str; 4] = ["mcpServers", "mcp_servers", "context_servers", "servers"];
+pub(super) const SERVERS: [&str; 4] = ["mcpServers", "mcp_servers", "context_servers", "servers"];
 
 /// The servers of a file.
 #[derive(Default)]
 pub(super) struct Section<'a> {
     pub(super) servers: Vec<Named<'a>>,
+    /// Servers with a name of this program that are not among them, although a client may start them.
+    pub(super) hidden: Vec<Named<'a>>,
     pub(super) shared: Shared,
     /// Whether the file has one of the known shapes.
     pub(super) is_known: bool,

@@ -21,6 +21,9 @@ use crate::{
     expand::Scope,
 };
 
+/// Message about an entry with the name of this program that is not this program.
+const NAMESAKE: &str = "has the name of this program and is another; clients start it by that name";
+
 /// What files said when they could be understood.
 #[derive(Debug, Default)]
 pub(crate) struct LastRead(BTreeMap<Arc<Path>, Said>);
@@ -108,6 +111,13 @@ impl Places {
                         stronger.replaced.push(Replaced::of(&written));
                     }
                     found.diagnostics.extend(plugins::clash(&written, stronger));
+                    let asks = written.origin.trust == Trust::Ask;
+                    if asks
+                        && written.name.is_of_program()
+                        && self.identity(&written) != Identity::Own
+                    {
+                        found.diagnostics.push(hidden(&written, stronger));
+                    }
                     found.shadowed.push(Shadowed {
                         name: written.name,
                         origin: written.origin,
@@ -127,6 +137,19 @@ impl Places {
         found
     }
 
+    /// Compares a server with this program, where other people may have written its file.
+    fn identity(&self, written: &Written) -> Identity {
+        let asks = written.origin.trust == Trust::Ask;
+        let Some(config) = written.config.as_ref().ok().filter(|_| asks) else {
+            return Identity::Other;
+        };
+        match (identify(config, &self.ports), &written.misreading) {
+            (Identity::Other, _) => Identity::Other,
+            (_, Some(why)) => Identity::Impostor(why.clone()),
+            (identity, None) => identity,
+        }
+    }
+
     /// What becomes of a server.
     fn decide(
         &self,
@@ -136,11 +159,13 @@ impl Places {
         shared: &mut SharedWork,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Server {
+        let identity = self.identity(&written);
         let Written {
             name,
             shown_name,
             origin,
             config,
+            misreading: _,
         } = written;
         let workspace = &self.workspace;
         let by_hand = decisions.enabled(workspace, &name);
@@ -157,10 +182,6 @@ impl Places {
         };
         let asks = origin.trust == Trust::Ask;
         let trusted_by = self.trusted_by.clone().filter(|_| asks);
-        let identity = match &config {
-            Ok(config) if asks => identify(config, &self.ports),
-            _ => Identity::Other,
-        };
         let is_disabled = |config: &ServerConfig| by_hand.map_or(config.disabled, |is_on| !is_on);
         let covered = Arc::new(match (&config, &identity) {
             (Ok(config), Identity::Other | Identity::Namesake)
@@ -182,10 +203,7 @@ impl Places {
             }
         };
         if identity == Identity::Namesake {
-            let message =
-                "has the name of this program and is another; clients start it by that name"
-                    .to_owned();
-            report(Severity::Warning, message);
+            report(Severity::Warning, NAMESAKE.to_owned());
         }
         let state = match (config, identity, covered.gap()) {
             (Err(reason), ..) => ServerState::Invalid { reason },
@@ -249,6 +267,29 @@ impl Places {
             trusted_by,
             replaced: Vec::new(),
         }
+    }
+}
+
+/// Reports an entry that clients may start in place of a stronger one with the same name of this program.
+fn hidden(written: &Written, stronger: &mut Server) -> Diagnostic {
+    let severity = match stronger.state {
+        ServerState::Own => {
+            let reason = format!(
+                "clients may start another program by its name, because of {}; remove that entry",
+                written.origin
+            );
+            stronger.state = ServerState::Invalid { reason };
+            Severity::Error
+        }
+        _ => Severity::Warning,
+    };
+    Diagnostic {
+        severity,
+        file: Arc::clone(&written.origin.file),
+        place: written.origin.place,
+        path: written.shown_name.clone(),
+        server: Some(written.name.clone()),
+        message: NAMESAKE.to_owned(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use crate::config::{HttpConfig, ServerConfig, StdioConfig, Template, Transport};
+use crate::config::{HttpConfig, PROGRAM_NAMES, ServerConfig, StdioConfig, Template, Transport};
 
 /// Result of comparing an entry with the entry that `orchestra init` writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +22,6 @@ pub enum Identity {
     /// give. The text is the reason.
     Impostor(String),
 }
-
-/// Names of the program, and of its entries.
-const NAMES: [&str; 2] = ["orchestra", "orchestra-mcp"];
 
 /// Options of an entry that give nothing away, with a value.
 const OPTIONS: [&str; 5] = ["--workspace", "--tools", "--format", "--engine", "--log"];
@@ -45,7 +42,7 @@ const PLACEHOLDERS: [&str; 2] = ["${workspaceFolder}", "${CLAUDE_PROJECT_DIR}"];
 /// Compares a server of a file that other people may have written with this program, which may listen at `ports`.
 #[must_use]
 pub fn identify(config: &ServerConfig, ports: &RangeInclusive<u16>) -> Identity {
-    let is_named = NAMES.contains(&config.name.as_str());
+    let is_named = config.name.is_of_program();
     match &config.transport {
         Transport::Stdio(stdio) if serves(stdio) => match difference(stdio, config.directory()) {
             None => Identity::Own,
@@ -71,7 +68,7 @@ fn serves(stdio: &StdioConfig) -> bool {
         Some(first) => ["stdio", "--workspace"].contains(&first.written()),
         None => program == "orchestra-mcp",
     };
-    NAMES.contains(&program) && is_server
+    PROGRAM_NAMES.contains(&program) && is_server
 }
 
 /// Difference between an entry and the entries that `init` writes.
@@ -120,7 +117,7 @@ fn difference(stdio: &StdioConfig, workspace: &Path) -> Option<String> {
 fn has_own_name(command: &str) -> bool {
     let name = Path::new(command).file_name();
     let name = name.and_then(|name| name.to_str()).unwrap_or_default();
-    NAMES.contains(&name.strip_suffix(EXE_SUFFIX).unwrap_or(name))
+    PROGRAM_NAMES.contains(&name.strip_suffix(EXE_SUFFIX).unwrap_or(name))
 }
 
 /// Whether a command is a name that is looked up in `PATH`, or a path that leads out of the workspace.

@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, path::Path};
 
 use axum::http::Uri;
 use orchestra_gateway::{
-    config::{File, FileKind, Source},
+    config::{File, FileKind, ServerName, Source},
     discovery::{Identity, identify, is_harmless_variable},
 };
 use serde_json::{Value, json};
@@ -32,6 +32,15 @@ const KEYS: [&str; 11] = [
     "timeout",
     "type",
     "url",
+];
+
+/// Tables in which a client looks for servers.
+const TABLES: [&str; 5] = [
+    "context_servers",
+    "mcp",
+    "mcpServers",
+    "mcp_servers",
+    "servers",
 ];
 
 /// The entry of the earlier program.
@@ -122,8 +131,8 @@ impl Client {
         }
     }
 
-    /// Refuses an entry that has the name of this program and starts something else, or that has other
-    /// [keys](KEYS).
+    /// Refuses the entries that have the name of this program, in whichever table, and start something else, or that
+    /// have other [keys](KEYS).
     ///
     /// # Errors
     /// When there is one: what it starts, or the key.
@@ -141,47 +150,38 @@ impl Client {
             kind: FileKind::Servers,
             owners: None,
         };
-        let mut servers = file.understand(text).servers.into_iter();
-        let entry = servers.find(|server| server.shown_name == ENTRY);
-        let why = match entry.map(|entry| entry.config) {
-            None => return Ok(()),
-            Some(Err(reason)) => match self.command(text)? {
-                Some(command) => {
-                    format!(
-                        "it starts `{}`: {reason}",
-                        orchestra_secret::excerpt(&command, 256)
-                    )
-                }
-                None => reason,
-            },
-            Some(Ok(config)) => match identify(&config, ports) {
-                Identity::Own => return self.check_keys(text),
-                Identity::Impostor(why) => format!("{why}: {}", words::runs_at_length(&config)),
-                Identity::Namesake | Identity::Other => {
-                    format!("it starts {}", words::runs_at_length(&config))
-                }
-            },
-        };
-        Err(Refusal(format!(
-            "its `{ENTRY}` entry is not this program: {why}; remove the entry, or give it another name"
-        )))
-    }
-
-    /// Refuses an entry of this program with other [keys](KEYS).
-    fn check_keys(self, text: &str) -> Result<(), Refusal> {
-        let entry = self.present(text)?;
-        let mut keys = entry
-            .as_ref()
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
-        match keys.find(|(key, _)| !KEYS.contains(&key.as_str())) {
-            None => Ok(()),
-            Some((key, _)) => Err(Refusal(format!(
-                "its `{ENTRY}` entry has the key `{}`, by which the client may run or permit more than the entry of \
-                 `orchestra init`; remove that key",
-                orchestra_secret::excerpt(key, 64)
-            ))),
+        let mut entries = file.understand(text).servers;
+        entries.retain(|server| server.name.as_str() == ENTRY);
+        for entry in &entries {
+            let why = match &entry.config {
+                Err(reason) => match self.command(text)? {
+                    Some(command) => {
+                        format!(
+                            "it starts `{}`: {reason}",
+                            orchestra_secret::excerpt(&command, 256)
+                        )
+                    }
+                    None => reason.clone(),
+                },
+                Ok(config) => match (identify(config, ports), &entry.misreading) {
+                    (Identity::Own, None) => continue,
+                    (_, Some(why)) => format!("{why}: {}", words::runs_at_length(config)),
+                    (Identity::Impostor(why), None) => {
+                        format!("{why}: {}", words::runs_at_length(config))
+                    }
+                    (Identity::Namesake | Identity::Other, None) => {
+                        format!("it starts {}", words::runs_at_length(config))
+                    }
+                },
+            };
+            return Err(Refusal(format!(
+                "its `{}` entry is not this program: {why}; remove the entry, or give it another name",
+                orchestra_secret::excerpt(&entry.shown_name, 64)
+            )));
+        }
+        match entries.is_empty() {
+            true => Ok(()),
+            false => check_keys(text),
         }
     }
 
@@ -245,7 +245,10 @@ impl Client {
                 return Ok(replaced().with_text(document.text()?));
             }
             // Whoever wrote it: what was not written here is not taken out either.
-            (Some(present), None) if present == entry => return Ok(Edit::done(Action::Unchanged)),
+            (Some(present), None) if present == entry => {
+                self.check(text.unwrap_or_default(), workspace, ports)?;
+                return Ok(Edit::done(Action::Unchanged));
+            }
             (Some(present), None) if manifest.has_value(self.path(), ENTRY, &present) => {
                 servers.set(ENTRY, &entry)?;
                 Edit::done(Action::Updated)
@@ -255,8 +258,11 @@ impl Client {
                 return Ok(edited());
             }
         };
+        let written = document.text()?;
+        // Another entry of the file may have the name of this program as well.
+        self.check(&written, workspace, ports)?;
         manifest.add_value(self.path(), ENTRY, &entry);
-        Ok(edit.with_text(document.text()?))
+        Ok(edit.with_text(written))
     }
 
     /// Takes the entry out, unless it was edited or was there before.
@@ -290,6 +296,29 @@ impl Client {
         }
         Ok(Edit::done(Action::Updated).with_text(document.text()?))
     }
+}
+
+/// Refuses entries of this program with other [keys](KEYS).
+fn check_keys(text: &str) -> Result<(), Refusal> {
+    let top = Document::parse(Some(text))?.top();
+    for table in TABLES {
+        let Some(Value::Object(servers)) = top.value(table)? else {
+            continue;
+        };
+        let entries = servers
+            .iter()
+            .filter(|(name, _)| ServerName::of_text(name).as_str() == ENTRY);
+        let entries = entries.filter_map(|(_, entry)| entry.as_object());
+        let mut keys = entries.flat_map(serde_json::Map::keys);
+        if let Some(key) = keys.find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(Refusal(format!(
+                "its `{ENTRY}` entry has the key `{}`, by which the client may run or permit more than the entry of \
+                 `orchestra init`; remove that key",
+                orchestra_secret::excerpt(key, 64)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Removes the HTTP entries of the earlier orchestrator, wherever its documents had servers listed; a

@@ -55,6 +55,7 @@ mod hostile_links;
 mod hostile_repository;
 mod import;
 mod init;
+mod init_entries;
 #[cfg(target_os = "linux")]
 mod job_board;
 #[cfg(target_os = "linux")]

@@ -10,8 +10,9 @@ use orchestra_fs::{
     Code, CodePaths, Content, Entry, Loads, Tree, Unlisted, command_words, is_unclear,
     known_build_files, parts, shell_lines, spellings,
 };
+use orchestra_plan::work::Effort;
 
-use super::{PRIVATE_DIRECTORY, Profile};
+use super::{PRIVATE_DIRECTORY, Profile, ProfileText};
 
 /// Number of paths that are not looked up in the workspace: where the agent starts, the same texts may need more, for
 /// example for manifests.
@@ -22,6 +23,13 @@ const MAX_DIRECTORIES: usize = 16;
 
 /// Maximum number of parts of words that may name such directories.
 const MAX_PARTS: usize = 256;
+
+/// Placeholders whose values a profile names.
+const MODEL: &str = "{model}";
+const EFFORT: &str = "{effort}";
+
+/// Maximum number of command lines with the values of these placeholders.
+const MAX_LINES: usize = 64;
 
 /// Line for a command line that does not tell its files.
 const UNCLEAR: &str = "other files: Orchestra cannot tell which files this command runs";
@@ -228,23 +236,36 @@ impl Texts {
             .chain([&probe.version, &probe.help, &probe.models])
             .flatten()
             .collect();
-        let line: Vec<String> = std::iter::once(&text.program)
-            .chain(words.iter().copied())
-            .map(|word| filled(word))
-            .collect();
-        let line: Vec<&str> = line.iter().map(String::as_str).collect();
-        let commands = command_words(&line);
-        let mut code = vec![CodePaths::of(commands.iter().copied())];
-        let variables = text.variables.iter();
-        code.extend(variables.map(|(name, value)| CodePaths::of_variable(name, &filled(value))));
         let mut texts = Self {
-            build_files: known_build_files(&commands),
-            is_unclear: is_unclear(line.iter().copied())
-                || code.iter().any(|found| found.is_unclear),
+            is_unclear: profile.is_open(),
             ..Self::default()
         };
-        // A word with blanks that is no line of a known shell may be a line all the same, or a prompt.
-        let whole = CodePaths::of(line.iter().copied()).paths.into_iter();
+        let variables = text.variables.iter();
+        let mut code: Vec<CodePaths> = variables
+            .map(|(name, value)| CodePaths::of_variable(name, &filled(value)))
+            .collect();
+        let mut whole = Vec::new();
+        let mut shell = BTreeSet::new();
+        let lines = lines(text, &words);
+        texts.is_unclear |= lines.len() > MAX_LINES;
+        let lines = lines.get(..MAX_LINES).unwrap_or(&lines);
+        for words in lines {
+            let line: Vec<String> = std::iter::once(&text.program)
+                .chain(words)
+                .map(|word| filled(word))
+                .collect();
+            let line: Vec<&str> = line.iter().map(String::as_str).collect();
+            let commands = command_words(&line);
+            code.push(CodePaths::of(commands.iter().copied()));
+            // A word with blanks that is no line of a known shell may be a line all the same, or a prompt.
+            whole.extend(CodePaths::of(line.iter().copied()).paths);
+            texts.build_files.extend(known_build_files(&commands));
+            texts.is_unclear |= is_unclear(line.iter().copied());
+            let lines = shell_lines(line.iter().copied()).into_iter();
+            shell.extend(lines.map(str::to_owned));
+        }
+        texts.is_unclear |= code.iter().any(|found| found.is_unclear);
+        let whole = whole.into_iter();
         let whole = whole.filter(|(loads, _)| *loads == Loads::Code);
         let paths = code.into_iter().flat_map(|found| found.paths).chain(whole);
         let paths: BTreeSet<(Loads, String)> = paths.collect();
@@ -252,9 +273,10 @@ impl Texts {
             .into_iter()
             .map(|(loads, path)| Text::Code(loads, path));
         texts.all.extend(paths);
-        let shell: BTreeSet<&str> = shell_lines(line.iter().copied()).into_iter().collect();
         let mut ordered = Vec::new();
-        let words = words.into_iter().map(|word| (word, false));
+        let mut known = BTreeSet::new();
+        let words = lines.iter().flatten().filter(|word| known.insert(*word));
+        let words = words.map(|word| (word, false));
         let variables = text.variables.values().map(|value| (value, true));
         for (word, is_variable) in words.chain(variables) {
             let filled = filled(word);
@@ -364,6 +386,32 @@ fn shown(content: &Content) -> String {
         Content::Outside(target) => format!("leads out of the workspace, to {}", path_text(target)),
         Content::Unreadable(why) => format!("cannot be read: {why}"),
     }
+}
+
+/// Command lines that words of a template may become with the models and the efforts that the profile names, each value
+/// in one of them. The first one has the placeholders.
+fn lines(text: &ProfileText, words: &[&String]) -> Vec<Vec<String>> {
+    let models: Vec<&str> = text.models.all().map(String::as_str).collect();
+    let efforts = match &text.efforts[..] {
+        [] => Effort::ALL,
+        efforts => efforts,
+    };
+    let efforts: Vec<&str> = efforts.iter().map(|effort| effort.as_str()).collect();
+    let has = |name: &str| words.iter().any(|word| word.contains(name));
+    let used = |name: &str, values: usize| if has(name) { values } else { 0 };
+    let count = used(MODEL, models.len()).max(used(EFFORT, efforts.len()));
+    let value = |values: &[&str], at: usize, name: &str| match values.len() {
+        0 => name.to_owned(),
+        count => values[at % count].to_owned(),
+    };
+    let written: Vec<String> = words.iter().map(|word| (*word).clone()).collect();
+    let filled = (0..count).map(|at| {
+        let (model, effort) = (value(&models, at, MODEL), value(&efforts, at, EFFORT));
+        let words = words.iter();
+        let words = words.map(|word| word.replace(MODEL, &model).replace(EFFORT, &effort));
+        words.collect::<Vec<String>>()
+    });
+    std::iter::once(written).chain(filled).collect()
 }
 
 /// Texts that a word of a template may become: without the mark of an optional group and the escapes of braces, and

@@ -437,6 +437,26 @@ impl Offer {
                 lines.push(format!("to ask for its {what}: {words}"));
             }
         }
+        let models = &text.models;
+        let tiers = [
+            ("fast", &models.fast),
+            ("standard", &models.standard),
+            ("premium", &models.premium),
+        ];
+        for (tier, model) in tiers {
+            if let Some(model) = model {
+                lines.push(format!("model of the tier {tier}: {}", quoted(model)));
+            }
+        }
+        if !models.known.is_empty() {
+            let known: Vec<_> = models.known.iter().map(|model| quoted(model)).collect();
+            lines.push(format!("models: {}", known.join(" ")));
+        }
+        if !text.efforts.is_empty() {
+            let efforts: Vec<_> = text.efforts.iter().map(ToString::to_string).collect();
+            lines.push(format!("efforts: {}", efforts.join(" ")));
+        }
+        lines.push(format!("prompt: {}", text.prompt));
         lines.extend(
             files
                 .iter()
@@ -716,6 +736,8 @@ mod tests {
             "resume_arguments": [["-c", "x y", "{prompt}"]],
             "probe": {"version": ["-c", "date > 1"], "help": ["-h"], "models": ["a", "b c", "d\"e"]},
             "variables": {"A": "1, B=2"},
+            "models": {"fast": "id>x;true", "premium": "large", "known": ["a", "\u{202e}b"]},
+            "efforts": ["low", "high"],
         });
         let profile: Profile = serde_json::from_value(text).unwrap();
         let offer = Offer::of(&name("mine"), &profile, Author::Workspace, &[], "none");
@@ -726,6 +748,11 @@ mod tests {
             "to ask for its options: sh -h",
             r#"to ask for its models: sh a "b c" "d\"e""#,
             r#"environment: A="1, B=2""#,
+            r#"model of the tier fast: "id>x;true""#,
+            "model of the tier premium: large",
+            r#"models: a "\u{202e}b""#,
+            "efforts: low high",
+            "prompt: argument",
         ] {
             assert!(
                 offer.lines.contains(&line.to_owned()),

@@ -14,7 +14,8 @@ pub use text::{Failures, Models, Probe, ProbeOptions, ProfileText, PromptBy};
 use super::{
     Reading, Usage,
     reader::{Output, OutputError, Tells},
-    template::{One, Template, TemplateError},
+    ready,
+    template::{One, Template, TemplateError, has_program_text},
 };
 
 /// What stands for our own program.
@@ -86,6 +87,25 @@ impl Profile {
     pub(super) fn template(&self, resumes: bool) -> &Template {
         let resume = self.resume_arguments.as_ref().filter(|_| resumes);
         resume.unwrap_or(&self.arguments)
+    }
+
+    /// Returns whether the command lines may run files that their words do not tell. Words of the built-in profile of
+    /// the same program are known to name none.
+    pub(super) fn is_open(&self) -> bool {
+        let text = &self.text;
+        let is_known = |word: &str| ready::has_word(&text.program, word);
+        let Probe {
+            version,
+            help,
+            models,
+            ..
+        } = &text.probe;
+        let mut plain = [version, help, models].into_iter().flatten();
+        let mut templates = std::iter::once(&self.arguments).chain(&self.resume_arguments);
+        templates.any(|template| template.is_open(&is_known))
+            || plain.any(|word| has_program_text(word))
+            || text.variables.values().any(|value| has_program_text(value))
+            || text.models.all().any(|model| !is_plain(model))
     }
 
     /// What a run used, of what was read from it. `before` is what its session had used, when it was
@@ -259,6 +279,12 @@ pub(super) fn is_model(name: &str) -> bool {
     (1..=MAX_MODEL_CHARS).contains(&name.chars().count())
         && !name.starts_with('-')
         && !name.contains(|char: char| char.is_whitespace() || char.is_control())
+}
+
+/// Returns whether the name of a model has no character by which a program may read it as anything but a name.
+fn is_plain(model: &str) -> bool {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "._:/@+-[]".contains(char);
+    model.chars().all(is_part)
 }
 
 fn is_line(text: &str) -> bool {

@@ -47,6 +47,17 @@ pub(super) fn profiles() -> BTreeMap<ProfileName, Profile> {
     names.map(profile).collect()
 }
 
+/// Returns whether the built-in profile of a program has a word among its arguments.
+pub(super) fn has_word(program: &str, word: &str) -> bool {
+    let names = ORDER.into_iter().chain([SCRIPTED]);
+    let names = names.filter(|name| text(name).is_some_and(|text| text.contains(word)));
+    names.map(profile).any(|(_, profile)| {
+        let text = profile.text();
+        let mut words = text.arguments.iter().flatten();
+        text.program == program && words.any(|known| known == word)
+    })
+}
+
 fn profile(name: &str) -> (ProfileName, Profile) {
     const CHECKED: &str = "the profiles that come along are read by a test";
     let text: ProfileText = toml::from_str(text(name).expect(CHECKED)).expect(CHECKED);

@@ -164,6 +164,13 @@ impl Template {
             .filter_map(|group| group.needs.as_deref())
     }
 
+    /// Returns whether the values of its placeholders, or a program that reads one of its words as text of a program,
+    /// may name files that the words do not tell. `is_known` returns whether a word is known to name none.
+    pub(super) fn is_open(&self, is_known: &dyn Fn(&str) -> bool) -> bool {
+        let mut words = self.groups.iter().flat_map(|group| &group.words);
+        words.any(|word| word.is_open() && !is_known(&word.written))
+    }
+
     fn pieces<'a>(&'a self, known: &'a dyn Fn(&str) -> bool) -> impl Iterator<Item = &'a Piece> {
         self.groups
             .iter()
@@ -291,6 +298,46 @@ impl Word {
         })
     }
 
+    fn is_open(&self) -> bool {
+        let has_code = self.pieces.iter().any(|piece| match piece {
+            Piece::Text(text) => has_program_text(text),
+            _ => false,
+        });
+        let is_whole = match &self.pieces[..] {
+            [_] => true,
+            // The value is looked up like a word of its own.
+            [Piece::Text(option), _] => is_option(option),
+            _ => false,
+        };
+        let mut places = 0..self.pieces.len();
+        has_code || !is_whole && places.any(|at| self.is_unknown(at))
+    }
+
+    /// Returns whether a piece is a value that is not known before the start. The directories are known, as the
+    /// beginning of a path.
+    fn is_unknown(&self, at: usize) -> bool {
+        let text = |piece: Option<&Piece>| match piece {
+            Some(Piece::Text(text)) => text.clone(),
+            Some(_) => "{}".to_owned(),
+            None => String::new(),
+        };
+        match &self.pieces[at] {
+            Piece::Text(_) => false,
+            Piece::One(One::Worktree | One::Private) => {
+                let before = text(at.checked_sub(1).and_then(|at| self.pieces.get(at)));
+                let after = text(self.pieces.get(at + 1));
+                let word = before
+                    .rsplit(char::is_whitespace)
+                    .next()
+                    .unwrap_or_default();
+                let ends = |char: char| char == '/' || char.is_whitespace();
+                let is_start = !word.contains(['/', '}']);
+                !is_start || !(after.is_empty() || after.starts_with(ends))
+            }
+            Piece::One(_) | Piece::Each(_) | Piece::Joined(_) => true,
+        }
+    }
+
     fn is_end_of_options(&self) -> bool {
         self.pieces == [Piece::Text("--".to_owned())]
     }
@@ -373,6 +420,18 @@ impl Piece {
             Self::Joined(list) => format!("{{{},}}", many(list)),
         }
     }
+}
+
+/// Returns whether a text has a character by which text of a program is told from a name.
+pub(super) fn has_program_text(text: &str) -> bool {
+    text.contains(|char: char| "'\"();|<>$`*?[]!".contains(char))
+}
+
+/// Returns whether a text is an option with the sign before its value, such as `--model=`.
+fn is_option(text: &str) -> bool {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
+    let name = text.strip_suffix('=').unwrap_or_default();
+    !name.is_empty() && name.chars().all(is_part)
 }
 
 #[cfg(test)]

@@ -355,6 +355,90 @@ fn profile_that_a_file_of_the_workspace_defines_starts_once_the_user_agrees() {
     assert_eq!(rig.runs(), 1);
 }
 
+/// What an approval of the agent `mine` shows.
+fn approval(rig: &Rig, profile: &str) -> String {
+    rig.workspace.write("orchestra.toml", profile);
+    let shown = rig.run(&["plan", "agents", "--approve", "mine", "--yes"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    shown.out
+}
+
+#[test]
+fn agent_with_a_file_that_a_value_completes_is_shown_with_a_notice() {
+    let rig = Rig::new();
+    let notice = "Orchestra cannot tell which files this command runs";
+    for name in ["evil.sh", "tool-high"] {
+        rig.workspace.write(name, "true\n");
+    }
+    let probe = "[agents.mine.probe]\nversion = []\nhelp = []\n";
+    for (profile, has_notice, file) in [
+        (
+            "program = \"sh\"\narguments = [[\"./{model}\"], [\"{prompt}\"]]\n[agents.mine.models]\nfast = \"evil.sh\"\n",
+            true,
+            "evil.sh",
+        ),
+        (
+            "program = \"sh\"\narguments = [[\"./tool-{effort}\"], [\"{prompt}\"]]\n",
+            true,
+            "tool-high",
+        ),
+        (
+            "program = \"git\"\narguments = [[\"x\"], [\"{prompt}\"]]\n\
+             variables = {GIT_CONFIG_COUNT = \"1\", GIT_CONFIG_KEY_0 = \"alias.x\", GIT_CONFIG_VALUE_0 = \"!./ev?l.sh\"}\n",
+            true,
+            "",
+        ),
+        (
+            "program = \"sh\"\narguments = [[\"{model}\"], [\"--effort={effort}\"], [\"{prompt}\"]]\n\
+             [agents.mine.models]\nfast = \"evil.sh\"\n",
+            false,
+            "evil.sh",
+        ),
+    ] {
+        let shown = approval(&rig, &format!("[agents.mine]\n{profile}{probe}"));
+        assert_eq!(shown.contains(notice), has_notice, "{profile}: {shown}");
+        let line = format!("file of the workspace: {file}");
+        assert!(shown.contains(&line), "{line}: {shown}");
+    }
+}
+
+#[test]
+fn models_and_efforts_of_an_agent_are_shown_and_end_the_agreement_when_they_change() {
+    let rig = Rig::new();
+    rig.put("theirs", "exit 0");
+    let profile = |fast: &str, effort: &str| {
+        format!(
+            "[agents.mine]\nprogram = \"theirs\"\nefforts = [\"{effort}\"]\n\
+             arguments = [[\"--model\", \"{{model}}\"], [\"--effort\", \"{{effort}}\"], [\"{{prompt}}\"]]\n\
+             [agents.mine.models]\nfast = \"{fast}\"\n"
+        )
+    };
+    let work = "jobs:\n- producerId: one\n  task: One\n  expectsNoChanges: true\n  work: {type: agent, agent: mine, modelTier: fast, instructions: Do it.}\n";
+    let shown = approval(&rig, &profile("id>../m;true", "low"));
+    for line in [
+        "model of the tier fast: \"id>../m;true\"",
+        "efforts: low",
+        "prompt: argument",
+        "Orchestra cannot tell which files this command runs",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    approval(&rig, &profile("small", "low"));
+    let ran = rig.plan(work);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for (text, changed) in [
+        (profile("other", "low"), "now model of the tier fast: other"),
+        (profile("small", "high"), "now efforts: high"),
+    ] {
+        rig.workspace.write("orchestra.toml", &text);
+        rig.run(&["plan", "delete", "Plan"]);
+        let ran = rig.plan(work);
+        assert_eq!(ran.code, Some(6), "{ran:?}");
+        assert!(ran.out.contains(changed), "{changed}: {ran:?}");
+    }
+    assert_eq!(rig.runs(), 1, "{:?}", rig.started());
+}
+
 #[test]
 fn wrong_profile_of_the_workspace_is_named_with_its_fault_and_not_offered() {
     let rig = Rig::new();

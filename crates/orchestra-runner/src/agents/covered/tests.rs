@@ -31,9 +31,10 @@ fn files_of_an_agent_are_those_of_each_word_of_its_command_line() {
     let files = Covered::of(None, &profile, workspace.path())
         .unwrap()
         .lines();
-    let [below, link, option, rules, run, braces] = &files[..] else {
+    let [below, link, option, rules, run, braces, unclear] = &files[..] else {
         panic!("{files:?}");
     };
+    assert_eq!(unclear, UNCLEAR);
     // Another place that it leads to makes another digest.
     let target = outside.path().canonicalize().unwrap();
     let target = target.display().to_string();
@@ -244,15 +245,99 @@ fn agent_whose_files_cannot_be_told_has_a_notice() {
         assert!(has_notice(&["sh", "-c", line]), "{line}");
     }
     for words in [
-        &["sh", "-c", "exec ./run {prompt}"][..],
-        &["sh", "-c", "cd {worktree} && {private}/run"],
-        &[
-            "agent",
-            "Run pytest, find the $X of `./y*` and make it work",
-            "{prompt}",
-        ],
+        &["sh", "./{model}"][..],
+        &["sh", "./tool-{effort}"],
+        &["sh", "{session}.sh"],
+        &["sh", "d{worktree}{new_session}"],
+        &["sh", "{worktree}.sh"],
+        &["sh", "./x/{worktree}"],
+        &["sh", "{private}x"],
+        &["sh", "--x=./{model}"],
+        &["sh", "./x={max_turns}"],
+        &["sh", "--x={model}.sh"],
+        &["sh", "--x={urls,}.sh"],
+        &["sh", "-c", "exec ./run {prompt}"],
+        &["git", "-c", "alias.x=!./ev?l.sh", "x"],
+        &["agent", "--eval=require('./x')"],
+        &["agent", "WebFetch(domain:{domains})"],
+        &["claude", "WebFetch(url:{domains})"],
+        &["agent", "Find the $X of `./y*` and make it work"],
+    ] {
+        assert!(has_notice(words), "{words:?}");
+    }
+    for words in [
+        &["sh", "-c", "cd {worktree} && {private}/run"][..],
+        &["agent", "--x={model}", "y.z={effort}", "-x={urls,}"],
+        &["agent", "--x={worktree}", "--x={private}/x", "{model}"],
+        &["claude", "WebFetch(domain:{domains})"],
+        &["agent", "Run pytest, find what fails and make it work"],
     ] {
         assert!(!has_notice(words), "{words:?}");
+    }
+}
+
+#[test]
+fn built_in_agent_has_no_notice() {
+    let workspace = tempfile::tempdir().unwrap();
+    for (name, profile) in crate::agents::ready::profiles() {
+        let covered = Covered::of(None, &profile, workspace.path()).unwrap();
+        assert_eq!(covered.lines(), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn variable_and_model_with_program_text_give_a_notice() {
+    let workspace = tempfile::tempdir().unwrap();
+    for (value, model, has_notice) in [
+        ("!./ev?l.sh", "small", true),
+        ("x", "id>x", true),
+        ("x", "a,b", true),
+        ("a:b=1", "vendor/large-4.1:x@2+y[1m]", false),
+    ] {
+        for key in ["fast", "premium", "known"] {
+            let model = match key {
+                "known" => serde_json::json!([model]),
+                _ => serde_json::json!(model),
+            };
+            let text = serde_json::json!({
+                "program": "agent", "arguments": [["{prompt}"]], "variables": {"A": value},
+                "models": {key: model},
+            });
+            let profile: Profile = serde_json::from_value(text).unwrap();
+            let covered = Covered::of(None, &profile, workspace.path()).unwrap();
+            let lines = covered.lines();
+            assert_eq!(lines.contains(&UNCLEAR.to_owned()), has_notice, "{model}");
+        }
+    }
+}
+
+#[test]
+fn files_that_models_and_efforts_name_are_files_of_an_agent() {
+    for (words, path) in [
+        (&["sh", "{model}"][..], "run"),
+        (&["sh", "--x={model}"], "run"),
+        (&["sh", "-c", "cd d; sh {model}"], "d/run"),
+        (&["java", "-cp", "{model}", "x.Main"], "run/x/Main.class"),
+        (&["python3", "-m", "{model}"], "run.py"),
+        (&["sh", "./{model}-{effort}"], "run-high"),
+        (&["sh", "./tool-{effort}"], "tool-xhigh"),
+    ] {
+        let [workspace, worktree] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let text = serde_json::json!({
+            "program": words[0], "arguments": [words[1..], ["{prompt}"]], "models": {"fast": "run"},
+        });
+        let profile: Profile = serde_json::from_value(text).unwrap();
+        for (top, content) in [(&workspace, "agreed"), (&worktree, "other")] {
+            let path = top.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        assert_eq!(difference_at_start(&profile, &workspace, &workspace), None);
+        let difference = difference_at_start(&profile, &worktree, &workspace);
+        assert!(
+            matches!(difference, Some(Difference::Path(_))),
+            "{words:?}: {difference:?}"
+        );
     }
 }
 

@@ -55,6 +55,12 @@ pub struct Models {
 }
 
 impl Models {
+    /// All names of the table.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &String> {
+        let tiers = [&self.fast, &self.standard, &self.premium];
+        tiers.into_iter().flatten().chain(&self.known)
+    }
+
     /// The model of a tier.
     #[must_use]
     pub fn of(&self, tier: ModelTier) -> Option<&str> {

@@ -192,6 +192,8 @@ impl Tree {
             return None;
         }
         let path = self.top.join(from).join(named);
+        // Programs such as Node.js drop the end of `file/` and `file/.`, at which the system fails.
+        let path: PathBuf = path.components().collect();
         self.has_process_link |= leads_through_process(&path);
         let inside = |path: &Path| path.strip_prefix(&self.top).ok().map(Path::to_owned);
         let why = match path.canonicalize() {

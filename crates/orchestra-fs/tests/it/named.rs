@@ -29,6 +29,11 @@ fn files_are_found_below_the_top_and_nowhere_else() {
     assert_eq!(tree.find(Path::new("a"), Path::new("./b")), file);
     let absolute = tree.top().join("a/../a/b");
     assert_eq!(tree.find(Path::new(""), &absolute), file);
+    for text in ["a/b/", "a//b//", "a/b/.", "a/./b/././"] {
+        assert_eq!(tree.find(Path::new(""), Path::new(text)), file, "{text}");
+        let below = tree.top().join(text);
+        assert_eq!(tree.find(Path::new(""), &below), file, "{text}");
+    }
     let a = Some(Entry::Directory("a".into()));
     assert_eq!(tree.find(Path::new(""), Path::new("a")), a);
     for text in ["", "c", "a/b/c", "../out", "/", "x\0y", &"n".repeat(5_000)] {

@@ -84,6 +84,13 @@ fn file_is_covered_in_each_spelling_of_its_path() {
     for line in [
         "node none/../srv.mjs",
         "node ./srv.mjs/",
+        "node srv.mjs/",
+        "node srv.mjs//",
+        "node srv.mjs/.",
+        "node srv.mjs/./",
+        "node WORKSPACE/srv.mjs/",
+        "node --import=srv.mjs/",
+        "tclsh srv.mjs/",
         "node --import ./%73rv.mjs",
         "node --import=./%73rv.mjs",
         "node --import file://WORKSPACE/srv%2Emjs",
@@ -98,6 +105,7 @@ fn file_is_covered_in_each_spelling_of_its_path() {
     let options = json!({"command": "node", "env": {"NODE_OPTIONS": "--import ./s\trv.mjs"}});
     check(&options, &[], "srv.mjs");
     for line in [
+        "node srv.mjs/",
         "sh \"s\"rv.mjs",
         "sh s\\rv.mjs",
         "sh <>srv.mjs",

@@ -138,6 +138,8 @@ fn main_files_code_paths_and_spellings_are_files_of_an_agent() {
             &["tool/lib/x.js", "tool/package.json"][..],
         ),
         ("node", &["none/../b.js"], &["b.js"]),
+        ("node", &["b.js/"], &["b.js"]),
+        ("node", &["b.js/."], &["b.js"]),
         ("node", &["--import", "./%63.js"], &["c.js"]),
         (
             "java",

@@ -430,3 +430,27 @@ fn a_plan_is_read_from_stdin_in_any_language() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.err.contains("larger than"), "{said:?}");
 }
+
+#[test]
+fn invisible_characters_of_names_are_escaped_in_each_drawing() {
+    let workspace = Workspace::git();
+    workspace.write(
+        "plan.yaml",
+        "name: \"pay\\u200bload\\u3164\"\njobs:\n\
+         - {producerId: one, name: \"bu\\u200bild\\u2800\", group: \"g\\u3164\", task: One, work: make}\n",
+    );
+    let is_seen = |text: &str| !text.contains(['\u{200b}', '\u{2800}', '\u{3164}']);
+    for format in ["terminal", "mermaid", "dot", "svg"] {
+        let words = ["graph", "--file", "plan.yaml", "--format", format];
+        let drawn = plan(&workspace, &words);
+        assert_eq!(drawn.code, Some(0), "{drawn:?}");
+        assert!(is_seen(&drawn.out), "{drawn:?}");
+    }
+    let created = ok(&workspace, &["create", "plan.yaml"]);
+    let id = created["planId"].as_str().unwrap();
+    let drawn = plan(&workspace, &["graph", id]);
+    assert_eq!(drawn.code, Some(0), "{drawn:?}");
+    assert!(is_seen(&drawn.out), "{drawn:?}");
+    let escaped = r"pay\u{200b}load\u{3164}";
+    assert!(drawn.out.contains(escaped), "{drawn:?}");
+}

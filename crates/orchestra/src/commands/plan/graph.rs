@@ -28,34 +28,47 @@ pub(super) async fn of_plan(
     format: Format,
 ) -> Result<Exit, Failure> {
     let plan = desk.plan(asked).await?;
-    let nodes = plan.jobs().iter().map(|job| Node {
+    let labels = plan.jobs().iter().map(|job| {
+        let group = job.group().map(|group| output::in_a_line(group.as_str()));
+        (output::in_a_line(job.name()), group)
+    });
+    let labels: Vec<(String, Option<String>)> = labels.collect();
+    let nodes = plan.jobs().iter().zip(&labels);
+    let nodes = nodes.map(|(job, (name, group))| Node {
         producer_id: job.producer().as_str(),
-        name: job.name(),
+        name,
         status: job.status().name(),
-        group: job.group().map(|group| group.as_str()),
+        group: group.as_deref(),
         dependencies: plan
             .dependencies(job)
             .map(|on| on.producer().as_str())
             .collect(),
     });
-    print(&Graph::new(plan.name(), nodes.collect()), drawing, format)
+    let title = output::in_a_line(plan.name());
+    print(&Graph::new(&title, nodes.collect()), drawing, format)
 }
 
 /// Draws what a file says, and says what keeps it from being a plan.
 pub(super) fn of_file(path: &Path, drawing: Drawing, format: Format) -> Result<Exit, Failure> {
     let plan = file::read_file(path, None)?;
-    let nodes = plan.jobs.iter().map(|job| Node {
+    let labels = plan.jobs.iter().map(|job| {
+        let name = job.name.as_ref().map(|name| name.as_str());
+        let name = name.unwrap_or_else(|| job.producer_id.as_str());
+        let group = job.group.as_ref();
+        let group = group.map(|group| output::in_a_line(group.as_str()));
+        (output::in_a_line(name), group)
+    });
+    let labels: Vec<(String, Option<String>)> = labels.collect();
+    let nodes = plan.jobs.iter().zip(&labels);
+    let nodes = nodes.map(|(job, (name, group))| Node {
         producer_id: job.producer_id.as_str(),
-        name: job
-            .name
-            .as_ref()
-            .map_or_else(|| job.producer_id.as_str(), |name| name.as_str()),
+        name,
         status: "pending",
-        group: job.group.as_ref().map(|group| group.as_str()),
+        group: group.as_deref(),
         dependencies: job.dependencies.iter().map(|on| on.as_str()).collect(),
     });
-    let name = plan.settings.name.as_str();
-    let drawn = print(&Graph::new(name, nodes.collect()), drawing, format)?;
+    let title = output::in_a_line(plan.settings.name.as_str());
+    let drawn = print(&Graph::new(&title, nodes.collect()), drawing, format)?;
     match run::definition(&plan) {
         Ok(_) => Ok(drawn),
         Err(error) => {

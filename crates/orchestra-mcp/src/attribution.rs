@@ -172,6 +172,28 @@ pub fn is_deceptive(c: char) -> bool {
         || is_invisible(c) && !is_ordinary
 }
 
+/// Returns an address in ASCII, so that no letter of its host looks like another letter: a URL as it is requested
+/// (`https://xn--…`), and any other address with the letters escaped.
+#[must_use]
+pub fn ascii_address(address: &str) -> String {
+    if address.is_ascii() {
+        return address.to_owned();
+    }
+    // A reference is no part of a URL.
+    let url = Url::parse(address).ok();
+    if let Some(url) = url.filter(|_| !address.contains("${")) {
+        return url.into();
+    }
+    let mut escaped = String::with_capacity(address.len());
+    for char in address.chars() {
+        match char.is_ascii() {
+            true => escaped.push(char),
+            false => escaped.extend(char.escape_unicode()),
+        }
+    }
+    escaped
+}
+
 fn attributed(request: &RawJson, server: &str) -> RawJson {
     let method: Option<String> = request
         .member("method")
@@ -354,5 +376,26 @@ mod tests {
         assert_eq!((none.code, none.data), (ErrorCode::INTERNAL_ERROR, None));
         let other = RpcError::invalid_params("a\nb");
         assert_eq!(attribute_error(other.clone(), "s"), other);
+    }
+
+    #[test]
+    fn address_with_letters_outside_ascii_is_written_in_ascii() {
+        for (address, expected) in [
+            ("https://example.com", "https://example.com"),
+            ("https://${HOST}:${PORT}/mcp", "https://${HOST}:${PORT}/mcp"),
+            (
+                "https://ex\u{e4}mple.com:8443/mcp",
+                "https://xn--exmple-cua.com:8443/mcp",
+            ),
+            ("https://\u{ff45}xample.com/mcp", "https://example.com/mcp"),
+            (
+                "https://${A}.g\u{43e}od/mcp",
+                r"https://${A}.g\u{43e}od/mcp",
+            ),
+            ("https://g\u{43e}od:x/mcp", r"https://g\u{43e}od:x/mcp"),
+            ("g\u{43e}od.example:7421", r"g\u{43e}od.example:7421"),
+        ] {
+            assert_eq!(ascii_address(address), expected);
+        }
     }
 }

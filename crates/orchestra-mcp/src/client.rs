@@ -32,7 +32,8 @@ mod tasks;
 mod watching;
 
 pub use crate::attribution::{
-    Objection, attribute, attribute_error, attribute_notification, is_deceptive, objection, quoted,
+    Objection, ascii_address, attribute, attribute_error, attribute_notification, is_deceptive,
+    objection, quoted,
 };
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, ToolCheck,

@@ -77,6 +77,7 @@ mod mcp_logs;
 mod mcp_plugins;
 mod mcp_replay;
 mod mcp_shared;
+mod mcp_shown;
 mod mcp_sign_in;
 mod mcp_started;
 mod mcp_states;

@@ -12,6 +12,7 @@ use orchestra_gateway::{
     discovery::Server,
     expand::{self, Reference},
 };
+use orchestra_mcp::client::ascii_address;
 use orchestra_secret::{Masker, is_secret_name};
 
 use super::words::target;
@@ -341,7 +342,7 @@ fn signs_in(lines: &mut Vec<String>, oauth: &OAuth) {
         Grant::Client => "signs in as the client itself".into(),
         Grant::Workload { .. } => "signs in as the workload that it runs in".into(),
         Grant::Enterprise(enterprise) => {
-            let idp = enterprise.token_endpoint.written();
+            let idp = ascii_address(enterprise.token_endpoint.written());
             format!("signs in as the user of the identity provider {idp}")
         }
     });

@@ -7,6 +7,7 @@ use orchestra_gateway::{
     config::{ServerConfig, Template, Transport, Trust},
     discovery::{Found, Server, ServerState},
 };
+use orchestra_mcp::client::ascii_address;
 use orchestra_process::{Launcher, mounts_allowed};
 use orchestra_secret::Masker;
 
@@ -85,23 +86,24 @@ fn runs_in(config: &ServerConfig, chars: usize) -> String {
     text
 }
 
-/// The program, or the address without user, password and query.
+/// The program, or the address in ASCII without user, password and query.
 pub(in crate::commands) fn target(config: &ServerConfig) -> String {
     match &config.transport {
         Transport::Stdio(stdio) => stdio.command.written().to_owned(),
         Transport::Plugin(plugin) => plugin.binary.written().to_owned(),
-        Transport::Orchestrator(there) => there.address.written().to_owned(),
+        Transport::Orchestrator(there) => ascii_address(there.address.written()),
         Transport::Http(http) => {
             let url = http.url.written();
             let url = url.split(['?', '#']).next().unwrap_or(url);
-            match url.split_once("://") {
+            let address = match url.split_once("://") {
                 Some((scheme, rest)) => {
                     let end = rest.find('/').unwrap_or(rest.len());
                     let host = rest[..end].rsplit('@').next().unwrap_or_default();
                     format!("{scheme}://{host}{}", &rest[end..])
                 }
                 None => url.to_owned(),
-            }
+            };
+            ascii_address(&address)
         }
     }
 }

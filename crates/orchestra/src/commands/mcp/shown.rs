@@ -22,6 +22,12 @@ use crate::env::program_in_path;
 /// random texts begins so, and keys have 40 characters at least.
 const MAX_PATH_CHARS: usize = 39;
 
+/// Characters of keys and tokens beside letters and digits. A shell reads no second word in a text of them.
+const KEY_SIGNS: &str = "_-./+=:~";
+
+/// Schemes of credentials in front of a key.
+const SCHEMES: [&str; 2] = ["Bearer ", "Basic "];
+
 /// What a server would do and may do, in lines. Arguments are shown as they were written, and so are variables of
 /// the environment, unless their names mean a secret and they do not run. Of secrets, headers and settings of plugins
 /// only the variables are shown that they refer to.
@@ -47,8 +53,9 @@ pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
             plain_variable(config, name, value)
         )
     }));
-    known(&mut lines, config);
-    files(&mut lines, covered);
+    let hides_default = known(&mut lines, config);
+    let is_unclear = covered.is_unclear() || hides_default || hides_line(config, covered);
+    files(&mut lines, covered, is_unclear);
     match &config.sandbox {
         Sandbox::Workspace { read, write } => {
             lines.push("in a sandbox: its directory, no network".into());
@@ -107,6 +114,33 @@ fn seen(config: &ServerConfig, name: &str, value: &str) -> Option<String> {
         false => Masker::table().text(value),
     };
     Some(format!("{}={value:?}", name.escape_debug()))
+}
+
+/// Returns whether a variable has a value that is not shown, and that a shell may read as a command line.
+fn hides_line(config: &ServerConfig, covered: &Covered) -> bool {
+    let env = match &config.transport {
+        Transport::Stdio(stdio) => Some(&stdio.env),
+        Transport::Plugin(plugin) => Some(&plugin.env),
+        Transport::Http(_) | Transport::Orchestrator(_) => None,
+    };
+    let mut written = env.into_iter().flatten();
+    let mut read = covered.variables().iter();
+    written.any(|(name, value)| {
+        let value = value.written();
+        seen(config, name, value).is_none() && !is_key(&expand::with_defaults(value))
+    }) || read.any(|(name, value)| seen(config, name, value).is_none() && !is_key(value))
+}
+
+/// Returns whether a text has the form of a key or a URL, alone or behind the scheme of a header. A password with other
+/// characters may be a command line as well.
+fn is_key(text: &str) -> bool {
+    let mut schemes = SCHEMES.iter();
+    let key = schemes.find_map(|scheme| text.strip_prefix(*scheme));
+    let key = key.unwrap_or(text);
+    let is_url = key.contains("://");
+    let is_sign = |char: char| KEY_SIGNS.contains(char) || is_url && "@%".contains(char);
+    key.chars()
+        .all(|char| char.is_ascii_alphanumeric() || is_sign(char))
 }
 
 /// Returns whether a text that decides what a server runs has the name of a variable in it.
@@ -228,7 +262,7 @@ pub(super) fn replaced(server: &Server) -> impl Iterator<Item = String> {
 }
 
 /// The files of the workspace that the approval covers.
-fn files(lines: &mut Vec<String>, covered: &Covered) {
+fn files(lines: &mut Vec<String>, covered: &Covered, is_unclear: bool) {
     let file = |(path, content): (&Path, &Content)| {
         let path = path.to_string_lossy();
         let path = path.escape_debug();
@@ -246,7 +280,7 @@ fn files(lines: &mut Vec<String>, covered: &Covered) {
         }
     };
     let files: Vec<String> = covered.files().map(file).collect();
-    if covered.is_unclear() {
+    if is_unclear {
         lines.push("Orchestra cannot tell which files this command runs".into());
     }
     if !files.is_empty() {
@@ -353,14 +387,17 @@ fn signs_in(lines: &mut Vec<String>, oauth: &OAuth) {
     }
 }
 
-/// What it gets to know of the user, and what the file says where nobody else does.
-fn known(lines: &mut Vec<String>, config: &ServerConfig) {
+/// Shows the variables of the user that a server receives, and the defaults of its inputs. Returns whether a default is
+/// not shown that a shell may read as a command line.
+fn known(lines: &mut Vec<String>, config: &ServerConfig) -> bool {
     let references = expand::references(config);
     let variables: Vec<String> = references.iter().filter_map(Reference::variable).collect();
     if !variables.is_empty() {
         lines.push(format!("receives the values of {}", variables.join(", ")));
     }
-    let texts = command(config).into_iter();
+    let texts = command(config);
+    let (is_started, mut is_line_hidden) = (!texts.is_empty(), false);
+    let texts = texts.into_iter();
     let in_command = texts.flat_map(|text| text.split("${input:").skip(1));
     let in_command = in_command.filter_map(|rest| rest.split('}').next()?.split(":-").next());
     let in_command: HashSet<&str> = in_command.collect();
@@ -373,13 +410,16 @@ fn known(lines: &mut Vec<String>, config: &ServerConfig) {
             input.and_then(|input| Some((input, input.default.as_ref()?)))
         {
             let is_run = in_command.contains(id.as_str()) || may_run(config, default);
-            let default = match input.is_secret && !is_run {
+            let is_hidden = input.is_secret && !is_run;
+            is_line_hidden |= is_hidden && is_started && !is_key(default);
+            let default = match is_hidden {
                 true => "…".into(),
                 false => format!("{default:?}"),
             };
             lines.push(format!("where ${{input:{id}}} is {default} by default"));
         }
     }
+    is_line_hidden
 }
 
 fn limits(lines: &mut Vec<String>, limits: &Limits) {

@@ -148,11 +148,24 @@ impl Masker {
     /// Masks the secrets in the beginning of a text, and cuts it to at most `max` bytes.
     #[must_use]
     pub fn excerpt(&self, text: &str, max: usize) -> String {
-        // A secret that begins before the cut is read to its end.
+        // A secret that begins before the cut is read to its end. The text behind is not shown, also where masking leaves
+        // room for it: it may end inside of a secret.
         let read = text.floor_char_boundary(max.saturating_add(MAX_READ_BEHIND));
-        let mut masked = self.text(&text[..read]).into_owned();
-        masked.truncate(masked.floor_char_boundary(max));
-        masked
+        let cut = text.floor_char_boundary(max);
+        let (mut ranges, _) = self.ranges(&text[..read]);
+        ranges.retain(|range| range.start < cut);
+        let end = ranges.last().map_or(cut, |last| last.end.max(cut));
+        let mut excerpt = masked(&text[..end], ranges).into_owned();
+        excerpt.truncate(excerpt.floor_char_boundary(max));
+        excerpt
+    }
+
+    /// Masks the secrets in the beginning of a text in bytes, and cuts it to at most `max` bytes. U+FFFD replaces bytes
+    /// that are no UTF-8.
+    #[must_use]
+    pub fn excerpt_of_bytes(&self, bytes: &[u8], max: usize) -> String {
+        let read = bytes.len().min(max.saturating_add(MAX_READ_BEHIND));
+        self.excerpt(&String::from_utf8_lossy(&bytes[..read]), max)
     }
 
     /// Masks the secrets in an argument list, program first where it is known.

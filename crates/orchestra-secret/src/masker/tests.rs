@@ -80,6 +80,26 @@ fn every_form_is_masked_in_a_stream_at_any_cut() {
 }
 
 #[test]
+fn excerpt_has_no_part_of_a_value_where_it_ends() {
+    const VALUE: &str = "Zt-9f8e7d6c5b4a39281706f5e4d3c2b1a0";
+    let masker = Masker::table().value(VALUE);
+    // Masked, each is so much shorter that all that is read would fit.
+    let values = format!("{VALUE} ").repeat(600);
+    for before in 0..2 * VALUE.len() {
+        let text = format!("{} {values}", "x".repeat(before));
+        for max in [64, 200, 512] {
+            let excerpt = masker.excerpt(&text, max);
+            assert!(excerpt.len() <= max, "{before} {max}: {excerpt}");
+            assert!(!excerpt.contains("Zt-"), "{before} {max}: {excerpt}");
+            assert_eq!(masker.excerpt_of_bytes(text.as_bytes(), max), excerpt);
+        }
+    }
+    let plain = "é".repeat(100);
+    assert_eq!(masker.excerpt(&plain, 200), plain);
+    assert_eq!(masker.excerpt(&plain, 21), "é".repeat(10));
+}
+
+#[test]
 fn prefix_of_a_token_remains() {
     for (prefix, sample) in tokens("prefix") {
         let masked = text(&sample.text).into_owned();

@@ -112,22 +112,22 @@ impl RpcError {
             .filter(|text| !text.is_empty());
         let message = match (message, parts.message.map(RawValue::get)) {
             (Some(message), _) => message.into_owned(),
-            (None, Some(other)) if other != "null" && other != "\"\"" => shown(other).into_owned(),
+            (None, Some(other)) if other != "null" && other != "\"\"" => other.to_owned(),
             (None, _) => {
                 let data = parts.data.and_then(text_of);
                 let data = data.filter(|text| !text.trim().is_empty());
                 let others = || match has_others(value) {
-                    true => format!(": {}", shown(value.get())),
+                    true => format!(": {}", value.get()),
                     false => String::new(),
                 };
                 data.map_or_else(
                     || format!("the peer sent an error without a message{}", others()),
-                    |text| shown(&text).into_owned(),
+                    Cow::into_owned,
                 )
             }
         };
         let message = match (code, word) {
-            (None, Some(word)) if !word.is_empty() => format!("{}: {message}", shown(&word)),
+            (None, Some(word)) if !word.is_empty() => format!("{word}: {message}"),
             _ => message,
         };
         Self {
@@ -144,7 +144,7 @@ impl RpcError {
         {
             return Self::from_raw(error);
         }
-        let text = format!("the peer sent a malformed error: {}", shown(value.get()));
+        let text = format!("the peer sent a malformed error: {}", value.get());
         Self::new(ErrorCode::INTERNAL_ERROR, text)
     }
 

@@ -248,4 +248,23 @@ mod tests {
         let expected = json!({"url": "https://a.example/?token=abc", "header": "***"});
         assert_eq!(masked, expected);
     }
+
+    #[test]
+    fn secret_in_an_error_of_no_known_form_is_masked_wherever_it_is() {
+        let masker = Masker::new([SECRET]);
+        for before in 0..300 {
+            let text = format!("{}{SECRET}", "x".repeat(before));
+            for error in [
+                json!([text, 1]),
+                json!({"detail": text}),
+                json!({"message": [text]}),
+                json!({"data": text}),
+                json!({"code": text, "message": "no"}),
+            ] {
+                let error = serde_json::value::to_raw_value(&error).unwrap();
+                let message = masked_answer(RpcError::from_raw(&error), &masker).message;
+                assert!(!message.contains("keyv"), "{message}");
+            }
+        }
+    }
 }

@@ -415,6 +415,36 @@ async fn no_secret_of_a_server_leaves_by_its_standard_error() {
     }
 }
 
+#[tokio::test]
+async fn secret_in_a_long_line_is_masked_wherever_the_line_is_divided() {
+    const SECRET: &str = "Zt-9f8e7d6c5b4a39281706f5e4d3c2b1a0";
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("server.log");
+    let mut config = faulty::config(&[]);
+    config.command = "sh".into();
+    // The secret crosses the ends of what is read at once, and of what is kept of a line of standard output.
+    let script = r#"for length in 4086 8182 16374; do
+            line=$(head -c $length /dev/zero | tr '\0' a)$API_KEY
+            printf '%s\n' "$line"
+            printf '%s\n' "$line" >&2
+        done
+        exit 3"#;
+    config.args = vec!["-c".into(), script.into()];
+    config.variables = vec![("API_KEY".into(), SECRET.into())];
+    config.log = Some(log.clone());
+    let server = Server::of(config).await;
+    let error = server.call(1, "echo", json!({})).await.unwrap_err();
+    let ClientError::Crashed(crash) = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(crash.stderr_tail.matches("a***\n").count(), 3);
+    let kept = std::fs::read_to_string(log).unwrap();
+    assert!(kept.matches("a***\n").count() >= 3, "{}", kept.len());
+    for told in [&crash.stderr_tail, &kept, &error.explain()] {
+        assert!(!told.contains("Zt-9"));
+    }
+}
+
 /// Calls a tool of a server that has limits, and tells which one ended it.
 /// What a server prints between its messages is counted, over all its processes, and kept where its
 /// standard error is.

@@ -20,7 +20,7 @@ use super::log::LogFile;
 /// How much of the end is kept.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// A line is waited for up to this length; a longer one is told in pieces.
+/// Maximum length of a line that a listener receives whole, and of a line of standard output in the file.
 const LINE_BYTES: usize = 4 * 1024;
 
 /// Lines of standard output that wait to be kept; more are left out.
@@ -79,10 +79,9 @@ impl Stderr {
     /// Keeps a line of standard output that is no message where standard error is kept. Waits for
     /// nothing: of a flood some is left out.
     pub(super) fn beside(&self, line: &[u8]) {
-        let line = String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES)]);
-        let _ = self
-            .beside
-            .try_send(format!("stdout: {}\n", line.trim_end()));
+        // The reader masks it before it cuts it.
+        let line = String::from_utf8_lossy(&line[..line.len().min(2 * LINE_BYTES)]);
+        let _ = self.beside.try_send(line.trim_end().to_owned());
     }
 
     /// The end of what was said, after the process has ended.
@@ -126,26 +125,34 @@ impl Reader {
     ) {
         let mut piece = vec![0; 16 * 1024];
         let mut lines = Lines::default();
+        let mut mask = self.masker.stream();
         loop {
             let read = tokio::select! {
                 read = input.read(&mut piece), if !lines.has_ended => read,
                 line = beside.recv() => match line {
                     Some(line) => {
-                        let line = masked(line.as_bytes(), &self.masker);
-                        self.log(&line).await;
+                        let line = self.masker.excerpt(&line, LINE_BYTES);
+                        self.log(&format!("stdout: {line}\n")).await;
                         continue;
                     }
                     None => return,
                 },
             };
-            let said = match read {
-                Ok(length @ 1..) => lines.take(&piece[..length]),
-                _ => lines.rest(),
+            let mut said = Vec::new();
+            let whole = match read {
+                Ok(length @ 1..) => {
+                    mask.push(&piece[..length], &mut said);
+                    lines.take(&piece[..length])
+                }
+                _ => {
+                    mask.finish(&mut said);
+                    lines.rest()
+                }
             };
             if let Some(heard) = &mut self.heard {
-                heard(&String::from_utf8_lossy(&said));
+                heard(&String::from_utf8_lossy(&whole));
             }
-            let said = masked(&said, &self.masker);
+            let said = String::from_utf8_lossy(&said);
             keep(said.as_bytes(), &self.kept);
             self.log(&said).await;
             for line in said.lines() {
@@ -209,7 +216,7 @@ fn keep(said: &[u8], kept: &Mutex<Vec<u8>>) {
     }
 }
 
-/// Cuts what is said into lines: a secret that comes in two pieces is one.
+/// Cuts standard error into lines for a listener, which needs them whole and unmasked.
 #[derive(Default)]
 struct Lines {
     begun: Vec<u8>,
@@ -234,9 +241,4 @@ impl Lines {
         self.has_ended = true;
         std::mem::take(&mut self.begun)
     }
-}
-
-fn masked(said: &[u8], masker: &Masker) -> String {
-    let said = String::from_utf8_lossy(said);
-    masker.text(&said).into_owned()
 }

@@ -31,13 +31,13 @@ pub(super) fn status(
     status: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
-    secrets: &[String],
+    masker: &Masker,
 ) -> ClientError {
     ClientError::Http(Arc::new(HttpFailure {
         status: status.as_u16(),
         retry_after: retry_after(headers, SystemTime::now()),
         received: Some(Instant::now()),
-        excerpt: excerpt(body, secrets),
+        excerpt: excerpt(body, masker),
         sent: true,
         denied: false,
     }))
@@ -84,11 +84,9 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     Some(wait.min(MAX_RETRY_AFTER))
 }
 
-/// The beginning of a body, on one line, without what was sent in secret; of a page, its words.
-pub(super) fn excerpt(body: &[u8], secrets: &[String]) -> String {
-    let head = &body[..body.len().min(4 * EXCERPT_BYTES)];
-    let masker = Masker::new(secrets.iter().map(String::as_str));
-    let mut text = masker.text(&String::from_utf8_lossy(head)).into_owned();
+/// The beginning of a body, on one line; of a page, its words. Secrets are masked before it is cut.
+pub(super) fn excerpt(body: &[u8], masker: &Masker) -> String {
+    let mut text = masker.excerpt_of_bytes(body, 4 * EXCERPT_BYTES);
     let (mut shown, most) = match words_of_page(&text) {
         Some(words) => {
             text = words;
@@ -175,7 +173,7 @@ mod tests {
     #[test]
     fn an_excerpt_is_short_on_one_line_and_without_secrets() {
         let body = format!("no\r\nBearer s3cr3t-t0ken \u{1b}[31m{}", "x".repeat(4_000));
-        let shown = excerpt(body.as_bytes(), &["s3cr3t-t0ken".to_owned()]);
+        let shown = excerpt(body.as_bytes(), &Masker::new(["s3cr3t-t0ken"]));
         assert!(shown.starts_with("no Bearer *** [31mxxx"), "{shown}");
         assert!(shown.len() <= EXCERPT_BYTES);
     }
@@ -194,10 +192,10 @@ mod tests {
             ("<?xml version=\"1.0\"?><a/>", "<?xml version=\"1.0\"?><a/>"),
             ("a < b", "a < b"),
         ] {
-            assert_eq!(excerpt(body.as_bytes(), &[]), expected);
+            assert_eq!(excerpt(body.as_bytes(), &Masker::table()), expected);
         }
         let long = format!("<p>{}", "é".repeat(300));
-        let told = excerpt(long.as_bytes(), &[]);
+        let told = excerpt(long.as_bytes(), &Masker::table());
         assert!(told.len() <= PAGE_BYTES && told.ends_with("é…"), "{told}");
     }
 }

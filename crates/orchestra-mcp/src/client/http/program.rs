@@ -4,6 +4,7 @@
 use std::{io, path::Path, time::Duration};
 
 use orchestra_process::{Child, Command, Environment, Exit, Launcher};
+use orchestra_secret::Masker;
 use reqwest::header::HeaderValue;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
@@ -124,7 +125,7 @@ impl Said {
             (None, Some(signal)) => format!("ended by signal {signal}"),
             (None, None) => "ended with its guard".to_owned(),
         };
-        let words = failure::excerpt(&self.complaint, &[]);
+        let words = failure::excerpt(&self.complaint, &Masker::default());
         match words.is_empty() {
             true => how,
             false => format!("{how}: {words}"),

@@ -14,6 +14,7 @@ use super::{
     core::Core,
     failure,
     names::{EVENT_STREAM, JSON},
+    send::refusal_body,
 };
 use crate::{
     causes::with_causes,
@@ -42,7 +43,7 @@ impl Core {
             None => Err(ClientError::InvalidMessage {
                 what: format!(
                     "no response to the request {id}: {}",
-                    failure::excerpt(body, &[])
+                    failure::excerpt(body, &self.masker())
                 ),
             }),
         }
@@ -74,7 +75,9 @@ impl Core {
             let body = self.body_behind(first, response).await?;
             return self.answer_in_whole(&body, id);
         }
-        let excerpt = failure::excerpt(&first, &[]);
+        // The first piece alone may end inside of a secret.
+        first.extend_from_slice(&refusal_body(&mut response).await);
+        let excerpt = failure::excerpt(&first, &self.masker());
         let what = format!("HTTP status {status} without JSON or events: {excerpt}");
         Err(ClientError::InvalidMessage { what })
     }
@@ -136,7 +139,7 @@ impl Core {
     /// Reads a message of a response: the answer if it is that; whatever else it is, is passed on.
     pub(super) fn read(&self, text: &Bytes, id: &RequestId) -> Result<Option<Answer>, ClientError> {
         let invalid = |what: &dyn std::fmt::Display| ClientError::InvalidMessage {
-            what: format!("{what}: {}", failure::excerpt(text, &[])),
+            what: format!("{what}: {}", failure::excerpt(text, &self.masker())),
         };
         let list;
         let (parsed, text) = match parse(text) {

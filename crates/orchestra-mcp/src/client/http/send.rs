@@ -249,7 +249,7 @@ impl Core {
             sent.response.status(),
             sent.response.headers(),
             body,
-            &secrets,
+            &Masker::new(secrets.iter().map(String::as_str)),
         )
     }
 

@@ -221,10 +221,11 @@ impl Reader {
 
     /// The beginning of a line, fit to be shown. Secrets are masked before it is cut.
     fn excerpt(&self, line: &[u8]) -> String {
-        let head = String::from_utf8_lossy(&line[..line.len().min(HEAD_BYTES)]);
         match &self.peer {
-            Some(peer) => shown_head(&peer.masker().text(&head)),
-            None => shown_head(&head),
+            Some(peer) => shown_head(&peer.masker().excerpt_of_bytes(line, HEAD_BYTES)),
+            None => shown_head(&String::from_utf8_lossy(
+                &line[..line.len().min(HEAD_BYTES)],
+            )),
         }
     }
 

@@ -315,3 +315,37 @@ async fn what_was_sent_in_secret_is_not_told_even_if_the_server_does() {
     }
     drop(empty(200));
 }
+
+#[tokio::test]
+async fn secret_at_the_cut_of_a_long_answer_is_not_shown_in_part() {
+    const TOKEN: &str = "Zt-9f8e7d6c5b4a39281706f5e4d3c2b1a0";
+    let server = Scripted::new(|seen| async move {
+        let Some((kind, before)) = seen.rpc().split_once('-') else {
+            return empty(405);
+        };
+        let before = "x".repeat(before.parse().unwrap());
+        let text = before + &format!(" {TOKEN}").repeat(200);
+        match kind {
+            "status" => with(500, &[("content-type", "text/plain")], &text),
+            "text" => with(200, &[("content-type", "text/plain")], &text),
+            "garbage" => with(200, &[("content-type", "application/json")], &text),
+            _ => json_of(
+                200,
+                &json!({"jsonrpc": "2.0", "id": "other", "result": text}),
+            ),
+        }
+    });
+    let server = server.await;
+    let mut config = server.config("/mcp");
+    config.auth = Auth::Bearer(Template::verbatim(TOKEN));
+    let there = connected(config).await;
+    for kind in ["status", "text", "garbage", "other"] {
+        for before in (0..TOKEN.len()).chain(480..512) {
+            let method = format!("{kind}-{before}");
+            let error = ask(&*there.link, 1, &method, &json!({})).await.unwrap_err();
+            let told = format!("{error:?} {}", error.explain());
+            assert!(before > 400 || told.contains("***"), "{method}: {told}");
+            assert!(!told.contains("Zt-"), "{method}: {told}");
+        }
+    }
+}

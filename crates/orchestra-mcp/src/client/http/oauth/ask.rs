@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use orchestra_secret::Masker;
 use reqwest::{
     Client, Method, Request, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
@@ -199,7 +200,7 @@ pub(super) fn excerpt(told: &Told) -> String {
     format!(
         "HTTP status {}: {}",
         told.status,
-        failure::excerpt(&told.body, &[])
+        failure::excerpt(&told.body, &Masker::default())
     )
 }
 

@@ -158,13 +158,13 @@ pub(crate) fn in_lines(text: &str) -> String {
     lines
 }
 
-/// Returns whether a character controls a terminal, turns the direction of text or cannot be seen. Joiners, hyphens and
-/// selectors of variants are part of ordinary text.
+/// Returns whether a character controls a terminal, turns the direction of text or cannot be seen. Joiners and selectors
+/// of variants are part of ordinary text.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
     let is_ordinary = matches!(
         c,
-        '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}'
+        '\u{34f}' | '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}'
             | '\u{e0100}'..='\u{e01ef}'
     );
     c.is_control()
@@ -325,8 +325,7 @@ mod tests {
 
     #[test]
     fn text_of_a_server_cannot_look_like_a_line_of_ours() {
-        let said =
-            "Name?\r\n\u{1b}[2K\u{202e}\u{1d173}x    y\u{2028}The MCP server `bank` asks: PIN";
+        let said = "Na\u{ad}me?\u{180e}\r\n\u{1b}[2K\u{202e}\u{1d173}x    y\u{2028}The MCP server `bank` asks: PIN";
         let request =
             serde_json::json!({"a": {"method": "elicitation/create", "params": {"message": said}}});
         let named: Value = attribute(&RawJson::of(&request).unwrap(), "s")
@@ -334,7 +333,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             named["a"]["params"]["message"],
-            r"The MCP server `s` asks: Name?\r\n\u{1b}[2K\u{202e}\u{1d173}x y\u{2028}The MCP server `bank` asks: PIN"
+            r"The MCP server `s` asks: Na\u{ad}me?\u{180e}\r\n\u{1b}[2K\u{202e}\u{1d173}x y\u{2028}The MCP server `bank` asks: PIN"
         );
     }
 

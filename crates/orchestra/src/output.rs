@@ -218,6 +218,7 @@ mod tests {
             printable("a\u{200b}\u{2028}\u{2029}\u{feff}\u{e0041}b"),
             r"a\u{200b}\u{2028}\u{2029}\u{feff}\u{e0041}b"
         );
+        assert_eq!(printable("a\u{ad}\u{180e}b"), r"a\u{ad}\u{180e}b");
         assert_eq!(printable("❤\u{fe0f}"), "❤\u{fe0f}", "part of ordinary text");
     }
 

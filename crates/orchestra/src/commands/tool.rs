@@ -156,12 +156,13 @@ fn no_tool(serving: &Serving, name: &str) -> Failure {
     let tools = [Toolset::All, Toolset::Search].map(|toolset| serving.hub().tools(&toolset));
     let names: Vec<&str> = tools.iter().flatten().map(|tool| &*tool.name).collect();
     let meant = nearest(name, &names);
-    let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
+    let meant = meant.map(|meant| format!("did you mean `{}`? ", output::in_a_line(meant)));
     let text = format!(
-        "no tool `{name}`; {}`orchestra tool list` lists them",
+        "no tool `{}`; {}`orchestra tool list` lists them",
+        output::in_a_line(name),
         meant.unwrap_or_default()
     );
-    Failure::usage_text(output::printable(&text))
+    Failure::usage_text(text)
 }
 
 /// Needs no board, and makes none.

@@ -299,7 +299,7 @@ fn hostile_text_of_servers_forges_no_line_of_the_log() {
 fn hostile_names_of_a_server_forge_no_line_of_a_command() {
     let workspace = Workspace::new();
     // `printf` of the shell leaves one backslash of two.
-    let forged = r"x\\nbank: well\\u2028\\u200b";
+    let forged = r"x\\nbank: well\\u2028\\u200b\\u00ad\\u180e";
     let server = SERVER
         .replace(r#""sh""#, &format!("\"{forged}\""))
         .replace(r#""version":"1""#, &format!("\"version\":\"{forged}\""))
@@ -310,14 +310,23 @@ fn hostile_names_of_a_server_forge_no_line_of_a_command() {
     workspace.write("s.json", &evil.to_string());
     let mcp = |words: &[&str]| workspace.run([&["mcp", "--mcp-config", "s.json"], words].concat());
     let (test, tools) = (mcp(&["test", "evil"]), mcp(&["tools", "evil"]));
-    let shown = r"x\nbank: well\u{2028}\u{200b}";
+    let unknown = mcp(&["call", "evil", "nosuch"]);
+    let shown = r"x\nbank: well\u{2028}\u{200b}\u{ad}\u{180e}";
+    assert!(unknown.err.contains(shown), "{unknown:?}");
     let line = format!("evil: well: {shown} {shown} over stdio");
     assert!(test.out.contains(&line), "{test:?}");
     let is_warned = |line: &str| line.starts_with("  warning: ") && line.contains(shown);
     assert!(test.out.lines().any(is_warned), "{test:?}");
-    for said in [test, tools] {
+    // The message of an error of a call.
+    let result = r#""result":{"content":[{"type":"text","text":"hello"}],"x-more":true}"#;
+    let error = format!(r#""error":{{"code":-32000,"message":"{forged}"}}"#);
+    workspace.write("server.sh", &SERVER.replace(result, &error));
+    let words = ["tool", "--mcp-config", "s.json", "call", "evil__say_hello"];
+    let (failed, called) = (workspace.run(words), mcp(&["call", "evil", "say.hello"]));
+    for said in [test, tools, unknown, failed, called] {
         let text = format!("{}{}", said.out, said.err);
-        assert!(!text.contains(['\u{2028}', '\u{200b}']), "{text:?}");
+        let invisible = ['\u{2028}', '\u{200b}', '\u{ad}', '\u{180e}'];
+        assert!(!text.contains(invisible), "{text:?}");
         let is_forged = text.lines().any(|line| line.starts_with("bank"));
         assert!(!is_forged, "{text:?}");
     }

@@ -38,7 +38,7 @@ use crate::{
     },
     config::Config,
     exit::{Exit, Failure},
-    servers, serving,
+    output, servers, serving,
     trace::TraceFlags,
 };
 use once::{Put, Step};
@@ -286,11 +286,11 @@ fn meant(live: &Live, listed: &[RawJson], asked: &Asked) -> Result<Meant, Refuse
     let Some(place) = rules::meant(&live.config, &names, &asked.tool) else {
         let known = match names.is_empty() {
             true => "none".to_owned(),
-            false => names.join(", "),
+            false => output::in_a_line(&names.join(", ")),
         };
         return Err(no_tool(Failure::usage_text(format!(
             "the server {server} has no tool `{}`; it has {known}",
-            asked.tool
+            output::in_a_line(&asked.tool)
         ))));
     };
     let name = names[place].to_owned();
@@ -308,8 +308,9 @@ fn meant(live: &Live, listed: &[RawJson], asked: &Asked) -> Result<Meant, Refuse
             end: CallEnd::Denied,
             rule: Some("needs_approval".to_owned()),
             failure: Failure::denied(format!(
-                "{server} has changed its tool `{name}` since it was approved; `orchestra mcp \
+                "{server} has changed its tool `{}` since it was approved; `orchestra mcp \
                  approve {server}` shows the change and approves it. {}",
+                output::in_a_line(&name),
                 live.config.follow_advice()
             )),
         });
@@ -349,10 +350,11 @@ async fn settle(
     if effect == Effect::Deny {
         return Err(denied(rules::DENIED, Failure::denied(why)));
     }
+    let shown = output::in_a_line(name);
     let schema = raw(&meant.definition["inputSchema"])?;
     if let Some(mistakes) = rules::mistakes(name, schema, &given) {
         let failure = Failure::usage_text(format!(
-            "the arguments of {name} do not match its schema, and nothing ran: {mistakes}"
+            "the arguments of {shown} do not match its schema, and nothing ran: {mistakes}"
         ));
         let rule = format!("{rule}; {}", rules::INVALID_ARGUMENTS);
         return Err(refused(CallEnd::InvalidParams, rule, failure));
@@ -362,7 +364,7 @@ async fn settle(
         agreed.map_err(|failure| denied(rules::DENIED, failure))?;
     }
     rules.take().await.map_err(|refusal| {
-        let text = format!("{name} was not called, and nothing ran: {}", refusal.why);
+        let text = format!("{shown} was not called, and nothing ran: {}", refusal.why);
         denied(refusal.code, Failure::denied(text))
     })?;
     let definition = raw(&meant.definition)?;

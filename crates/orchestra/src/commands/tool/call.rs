@@ -255,7 +255,11 @@ fn answer(
             Err(Failure::usage(error))
         }
         Err(error @ ProviderError::Denied(_)) => Err(Failure::refused(error.to_string())),
-        Err(error) => Err(error.into()),
+        // A line of the server must not look like a line of this program.
+        Err(error) => {
+            let text = error.to_string().replace('\n', "\n    ");
+            Err(anyhow::Error::msg(text).into())
+        }
     }
 }
 

@@ -8,7 +8,10 @@ use orchestra_hub::{
     TemplateDescriptor, ToolDescriptor,
 };
 use orchestra_mcp::{
-    client::http::{InvalidAnnotation, MirroredParams},
+    client::{
+        http::{InvalidAnnotation, MirroredParams},
+        is_deceptive, quoted,
+    },
     repair::{Context, Repairable, Repaired, repair},
 };
 use orchestra_wire::{RawJson, Rope, write};
@@ -136,6 +139,12 @@ fn read(
     let repaired = repaired.ok_or_else(|| "clients cannot parse it".to_owned())?;
     // A URI may be another by now.
     let name = named(&repaired.value, key)?;
+    if key == "name" && name.contains(is_deceptive) {
+        let name = quoted(&name);
+        return Err(format!(
+            "its name {name} has invisible or control characters, and could imitate another name; rename it in the server"
+        ));
+    }
     Ok((name, repaired))
 }
 

@@ -453,18 +453,21 @@ impl LeftOut {
     }
 }
 
+/// The instructions of a server behind its name. Their further lines are indented: none looks like the name of another
+/// server, or like the instructions of this program.
 fn instructions(config: &ServerConfig, facts: &Facts) -> Option<String> {
+    const ENDS: [char; 7] = [
+        '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
+    ];
     let text = facts.instructions.as_deref()?.trim();
     if text.is_empty() {
         return None;
     }
-    let mut end = text.len().min(MAX_INSTRUCTIONS);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let text = &text[..end];
-    Some(match config.prefix {
-        true => format!("Server {}: {text}", config.name),
-        false => text.to_owned(),
-    })
+    let text = text[..text.floor_char_boundary(MAX_INSTRUCTIONS)].replace("\r\n", "\n");
+    let lines = text.split(ENDS).map(|line| match line.is_empty() {
+        true => String::new(),
+        false => format!("  {line}"),
+    });
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    Some(format!("Server {}: {}", config.name, lines.trim()))
 }

@@ -42,6 +42,7 @@ type Say = Box<dyn Fn(&str, &Value) -> Answer + Send + Sync>;
 /// A server, over as many connections as are opened.
 pub(crate) struct Played {
     pub(crate) tools: Mutex<Vec<Value>>,
+    pub(crate) instructions: Mutex<String>,
     /// Resources and templates that it lists in addition.
     pub(crate) resources: Mutex<(Vec<Value>, Vec<Value>)>,
     pub(crate) say: Mutex<Say>,
@@ -125,6 +126,7 @@ impl Played {
     pub(crate) fn new(tools: Vec<Value>) -> Arc<Self> {
         Arc::new(Self {
             tools: Mutex::new(tools),
+            instructions: Mutex::new("Be kind.".to_owned()),
             say: Mutex::new(Box::new(|method, params| {
                 said(&format!("{method} {params}"))
             })),
@@ -231,9 +233,10 @@ impl Played {
             "initialize" => {
                 let capabilities_of_client = params["capabilities"].clone();
                 self.greetings.lock().unwrap().push(capabilities_of_client);
+                let instructions = self.instructions.lock().unwrap().clone();
                 Ok(raw(&json!({
                     "protocolVersion": "2025-11-25", "capabilities": capabilities,
-                    "serverInfo": {"name": "played", "version": "1"}, "instructions": "Be kind.",
+                    "serverInfo": {"name": "played", "version": "1"}, "instructions": instructions,
                 })))
             }
             "server/discover" => {

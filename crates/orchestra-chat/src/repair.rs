@@ -160,8 +160,14 @@ pub fn recognised(text: &str, tools: &[Arc<Tool>]) -> Option<Recognised> {
     }
     let found = marked::found(text, tools).or_else(|| plain::found(text, tools))?;
     let fence = Fence::of(&marked::without_templates(text));
-    let calls = found.said.iter().map(|said| {
-        let call = repaired_of(said, tools);
+    let calls = found.said.into_iter().map(|said| {
+        // Only servers write an empty list in place of an object.
+        let is_list = match &said.named {
+            Value::Array(_) => true,
+            Value::String(text) => text.trim_start().starts_with('['),
+            _ => false,
+        };
+        let call = repaired_of(&said.with(is_list.then_some(Fault::NotAnObject)), tools);
         match fence {
             Fence::No => call,
             // It may be behind the fence, where it has the fault of what is before it.

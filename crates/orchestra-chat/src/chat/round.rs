@@ -10,6 +10,7 @@ use crate::{
     request::Reply,
     thinking::Split,
     tool::{Tool, Tools},
+    untrusted::guarded,
 };
 
 /// Calls of one answer of a model that are made; more are refused.
@@ -17,6 +18,9 @@ const MAX_CALLS: usize = 32;
 
 /// Arguments of a tool that a refusal names.
 const TOLD_ARGUMENTS: usize = 20;
+
+/// Refusal of a call beside a call of a tool that does not exist.
+const BESIDE_UNKNOWN: &str = "Not called: another call of the same answer names a tool that does not exist. Make the calls again without it.";
 
 /// Returns the reason to make no call of an answer: it is not whole, and a call may depend on one that is not.
 fn left_out(reply: &Reply, faults: &[Option<Fault>]) -> Option<&'static str> {
@@ -99,12 +103,19 @@ impl Chat {
     /// Takes up calls: those that cannot be made are answered at once, all of them where there is a reason to make
     /// none.
     fn take_up(&mut self, calls: Vec<Call>, faults: &[Option<Fault>], none: Option<&str>) {
+        let mut whole = calls
+            .iter()
+            .zip(faults)
+            .filter(|(_, fault)| fault.is_none());
+        let has_unknown = whole.any(|(call, _)| self.is_unknown(call));
         for (place, call) in calls.into_iter().enumerate() {
             let refusal = match place < MAX_CALLS {
                 true => match (&faults[place], none) {
                     (Some(fault), _) => Some(self.refusal_of_fault(&call, fault)),
                     (None, Some(why)) => Some(why.to_owned()),
-                    (None, None) => self.refusal(&call),
+                    (None, None) => self
+                        .refusal(&call)
+                        .or_else(|| has_unknown.then(|| BESIDE_UNKNOWN.to_owned())),
                 },
                 false => Some(format!(
                     "Not called: at most {MAX_CALLS} calls are made at once. Call again what is still needed."
@@ -122,7 +133,8 @@ impl Chat {
             let Some(turn) = &mut self.turn else { return };
             match (found, refusal) {
                 (Some(text), _) => turn.calls.push_answered(call, text, false),
-                (None, Some(text)) => turn.calls.push_answered(call, text, true),
+                // It may repeat names of the server and text of the model.
+                (None, Some(text)) => turn.calls.push_answered(call, guarded(&text), true),
                 (None, None) => turn.calls.push(call, tool, is_agreed),
             }
         }
@@ -143,14 +155,17 @@ impl Chat {
         )
     }
 
+    /// Returns whether there is no tool of a call.
+    fn is_unknown(&self, call: &Call) -> bool {
+        call.tool != self.finder() && self.tools.named(&call.tool).is_none()
+    }
+
     /// Why a call cannot be made, for the model.
     fn refusal(&self, call: &Call) -> Option<String> {
-        if call.tool == self.finder() {
-            return None;
-        }
-        let Some(tool) = self.tools.named(&call.tool) else {
+        if self.is_unknown(call) {
             return Some(repair::no_such_tool(&call.tool, &self.offer().tools));
-        };
+        }
+        let tool = self.tools.named(&call.tool)?;
         let mistakes = tool.mistakes(&call.arguments)?;
         let takes: Vec<&str> = tool.arguments().take(TOLD_ARGUMENTS).collect();
         Some(format!(

@@ -242,11 +242,11 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
         // Calls before it are no part of the Markdown around it.
         let before = format!("{rest}{}", &text[from..at]);
         let follows = &text[if is_closed { behind + after } else { behind }..];
+        let inner = &text[behind..behind + end];
         let fenced = fenced(&before, follows);
         let is_example = fenced == Fenced::BeforeText
-            || is_code(&before, follows, mark.begin, fenced)
+            || is_code(&before, inner, follows, mark.begin, fenced)
             || is_shown(&text[..at], mark.begin);
-        let inner = &text[behind..behind + end];
         let mut calls = match is_example {
             true => Vec::new(),
             false => calls(mark.begin, inner, is_closed),
@@ -365,12 +365,15 @@ fn is_shown(before: &str, mark: &str) -> bool {
 }
 
 /// Returns whether a mark is in a code span.
-fn is_code(before: &str, follows: &str, mark: &str, fenced: Fenced) -> bool {
+fn is_code(before: &str, inner: &str, follows: &str, mark: &str, fenced: Fenced) -> bool {
     let line = before.rsplit('\n').next().unwrap_or_default();
     let is_open = fenced == Fenced::No && line.matches('`').count() % 2 == 1;
     let is_closed = follows.lines().next().unwrap_or_default().contains('`');
     let is_first = before.ends_with('`') && !before.ends_with("```");
-    !mark.starts_with('`') && (is_first || (is_open && is_closed))
+    // A fence has more than one line.
+    let begins_fence = fenced != Fenced::No && unindented(line).starts_with("```");
+    let is_span = begins_fence && is_closed && !inner.contains('\n');
+    !mark.starts_with('`') && (is_first || is_span || (is_open && is_closed))
 }
 
 /// Place of a mark in the Markdown of an answer.

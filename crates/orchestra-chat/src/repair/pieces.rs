@@ -63,7 +63,15 @@ pub(super) fn calls_of(read: lenient::Read, behind: &str) -> Vec<Said> {
         false => read.fault.or_else(|| Some(followed())),
     };
     let said = shapes::calls(&read.value).into_iter();
-    said.map(|said| said.with(fault.clone())).collect()
+    // A value that is cut off seems to contain something else too.
+    let said = said.map(|said| match &fault {
+        Some(_) => Said {
+            fault: fault.clone(),
+            ..said
+        },
+        None => said,
+    });
+    said.collect()
 }
 
 fn followed() -> Fault {

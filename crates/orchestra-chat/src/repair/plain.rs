@@ -47,19 +47,10 @@ const PATIENCE: usize = 300;
 /// The calls of a text that has no marks.
 pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     let text = text.trim();
-    let text = unquoted(text);
     of_beginning(text, tools)
         .or_else(|| of_python(text, tools))
         .or_else(|| of_name(text, tools))
         .or_else(|| of_end(text, tools))
-}
-
-/// A text that is nothing but a line of code.
-fn unquoted(text: &str) -> &str {
-    let inner = text
-        .strip_prefix('`')
-        .and_then(|text| text.strip_suffix('`'));
-    inner.filter(|inner| !inner.contains('`')).unwrap_or(text)
 }
 
 /// Values that a text begins with, and hardly anything behind them. Where a remark is, they have a fault.
@@ -110,6 +101,8 @@ fn of_end(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     let (before, inner) = match text.ends_with("```") {
         true => {
             let open = text[..text.len() - 3].rfind("```")?;
+            // Within one line, the text is a code span.
+            text[open..].contains('\n').then_some(())?;
             (&text[..open], without_fence(&text[open..]))
         }
         // One that was not closed, or a value on lines of its own.
@@ -225,7 +218,7 @@ pub(super) fn free_until(text: &str, tools: &[Arc<Tool>], place: Place) -> usize
     }
     if place.is_beginning
         && last == 0
-        && may_be_python(text.trim_start().trim_start_matches(['`', '[']), tools)
+        && may_be_python(text.trim_start().trim_start_matches('['), tools)
     {
         return text.len() - text.trim_start().len();
     }

@@ -676,6 +676,30 @@ fn call_beside_a_call_with_a_fault_is_not_made() {
 }
 
 #[test]
+fn call_beside_a_call_of_an_unknown_tool_is_not_made() {
+    let rome = "{\"city\": \"Rome\"}";
+    let orders = [
+        [("get_weather", rome), ("no_such_tool", "{}")],
+        [("no_such_tool", "{}"), ("get_weather", rome)],
+    ];
+    for calls in orders {
+        let printed = calls.map(|(name, arguments)| {
+            format!("<tool_call>{{\"name\": \"{name}\", \"arguments\": {arguments}}}</tool_call>\n")
+        });
+        for (made, held) in [
+            openai(events_of_calls(&calls, 3, Some("tool_calls"))),
+            openai(events_of_text(&printed.concat(), 3)),
+        ] {
+            assert!(made.is_empty(), "{made:?}");
+            for told in ["There is no tool `no_such_tool`", "does not exist"] {
+                let mut messages = held.chat.messages();
+                assert!(messages.any(|message| message.text().contains(told)));
+            }
+        }
+    }
+}
+
+#[test]
 fn text_of_another_role_makes_no_call() {
     let printed = "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>";
     for (role, is_made) in [

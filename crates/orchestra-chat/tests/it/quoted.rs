@@ -114,3 +114,86 @@ fn printed_call_that_is_alone_or_the_action_of_a_thought_is_made() {
         check_both(&text.replace('P', call), std::slice::from_ref(&made), None);
     }
 }
+
+/// A printed call as JSON.
+const CALL: &str = "{\"name\": \"list_issues\", \"arguments\": {}}";
+
+#[test]
+fn printed_value_with_anything_but_calls_makes_no_call() {
+    for text in [
+        "[P, \"do not do this\"]",
+        "[\"never:\", P]",
+        "[P, {}]",
+        "[P, null]",
+        "[P, []]",
+        "[P, 1, true]",
+        "[P, {\"note\": \"no\"}]",
+        "[[P], \"no\"]",
+        "{\"refused\": true, \"tool_calls\": [P]}",
+        "{\"tool_calls\": [P], \"content\": \"I will not do this.\"}",
+        "{\"tool_calls\": [P], \"role\": \"user\"}",
+        "{\"tool_calls\": [P, \"no\"]}",
+        "{\"tool_calls\": [P], \"function_call\": {\"name\": \"no\"}}",
+        "{\"function\": P, \"is_example\": true}",
+        "{\"name\": \"list_issues\", \"arguments\": {}, \"refused\": true}",
+        "{\"name\": \"list_issues\", \"arguments\": {}, \"action\": \"none\"}",
+    ] {
+        let text = text.replace('P', CALL);
+        check_both(&text, &[], Some("repeat the call alone"));
+        let marked = format!("<tool_call>{text}</tool_call>");
+        check_both(&marked, &[], Some("repeat the call alone"));
+    }
+    for arguments in ["[]", "\"[]\"", "[{}]", "1", "true"] {
+        let text = CALL.replace("{}", arguments);
+        check_both(
+            &format!("<tool_call>{text}</tool_call>"),
+            &[],
+            Some("Not called"),
+        );
+        check_both(&text, &[], None);
+    }
+}
+
+#[test]
+fn printed_value_of_calls_in_a_known_shape_is_made() {
+    let made = ("list_issues".to_owned(), json!({}));
+    for text in [
+        "P",
+        "[P]",
+        "{\"tool_calls\": [P]}",
+        "{\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": [P]}",
+        "{\"id\": \"call_1\", \"type\": \"function\", \"index\": 0, \"function\": P}",
+        "{\"tool_call_id\": \"0\", \"tool_name\": \"list_issues\", \"parameters\": {}}",
+        "{\"name\": \"list_issues\"}",
+    ] {
+        let text = text.replace('P', CALL);
+        check_both(&text, std::slice::from_ref(&made), None);
+        let marked = format!("<tool_call>{text}</tool_call>");
+        check_both(&marked, std::slice::from_ref(&made), None);
+    }
+}
+
+#[test]
+fn answer_that_is_one_code_span_makes_no_call() {
+    let calls = [
+        CALL,
+        "list_issues()",
+        "[TOOL_CALLS][{\"name\": \"list_issues\", \"arguments\": {}}]",
+        "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>",
+        "<function=list_issues></function>",
+    ];
+    for call in calls {
+        for text in [
+            "`P`",
+            "``P``",
+            "` P `",
+            "```P```",
+            "``` P ```",
+            "```json P```",
+        ] {
+            check_both(&text.replace('P', call), &[], None);
+        }
+        let made = ("list_issues".to_owned(), json!({}));
+        check_both(&format!("```\n{call}\n```"), &[made], None);
+    }
+}

@@ -8,7 +8,12 @@ use std::{
 use orchestra_hub::CompiledSchema;
 use serde_json::{Map, Value, json};
 
-use crate::{schema, select::Index, tokens};
+use crate::{
+    schema,
+    select::Index,
+    tokens,
+    untrusted::{guarded, guarded_value},
+};
 
 /// The longest name that servers of models take.
 pub(crate) const NAME_CHARS: usize = 64;
@@ -224,8 +229,9 @@ fn made(described: Described, taken: &mut HashSet<String>) -> Tool {
         nature,
     } = described;
     let shown = shown(&name, taken);
-    let schema = schema::simplified(lean.as_ref().unwrap_or(&whole));
-    let description = schema::shortened(&description);
+    // They are texts of a server.
+    let schema = guarded_value(schema::simplified(lean.as_ref().unwrap_or(&whole)));
+    let description = guarded(&schema::shortened(&description));
     let told = json!({
         "type": "function",
         "function": {"name": shown, "description": description, "parameters": schema},

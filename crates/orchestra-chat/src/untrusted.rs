@@ -1,50 +1,134 @@
 //! What tools answer is data from outside: it is bounded, has none of the marks by which a model tells who speaks,
 //! and moves nothing on a terminal.
 
+use serde_json::Value;
+
 use crate::repair::{marks, places};
 
-/// Marks by which templates of models tell who speaks. A blank in them makes them plain words.
-const MARKS: [&str; 14] = [
+/// Stands for digits within a mark.
+const DIGITS: char = '#';
+/// Stands for a word within a mark.
+const WORD: char = '*';
+
+/// Markers of chat templates, in lower case. A blank in them makes them plain words.
+const MARKS: [&str; 44] = [
     "<|",
     "|>",
-    "[INST]",
-    "[/INST]",
-    "<<SYS>>",
-    "<</SYS>>",
-    "<start_of_turn>",
-    "<end_of_turn>",
-    "<bos>",
-    "<eos>",
-    "</s>",
-    "<s>",
     "<｜",
     "｜>",
+    "[|*|]",
+    "[inst]",
+    "[/inst]",
+    "<<sys>>",
+    "<</sys>>",
+    "[system_prompt]",
+    "[/system_prompt]",
+    "[model_settings]",
+    "[/model_settings]",
+    "[available_tools]",
+    "[/available_tools]",
+    "[tool_results]",
+    "[/tool_results]",
+    "[tool_content]",
+    "[think]",
+    "[/think]",
+    "[unused_token_#]",
+    "[gmask]",
+    "[smask]",
+    "<sop>",
+    "<eop>",
+    "<bos>",
+    "<eos>",
+    "<s>",
+    "</s>",
+    "<start_of_turn>",
+    "<end_of_turn>",
+    "<tool_response>",
+    "</tool_response>",
+    "<think>",
+    "</think>",
+    "<extra_id_#>",
+    "<special_#>",
+    "<unused#>",
+    "<reserved_#>",
+    "<seed:bos>",
+    "<seed:eos>",
+    // A second one may begin with the last character of `]~b]` and `[e~[`.
+    "]~b",
+    "]~!b",
+    "[e~",
 ];
+
+/// Words between `<role>` and `</role>` that name a speaker.
+const ROLES: [&str; 4] = [
+    "<role>human</role>",
+    "<role>assistant</role>",
+    "<role>system</role>",
+    "<role>observation</role>",
+];
+
+/// Characters of which each mark has at least one.
+const SIGNS: [char; 7] = ['<', '>', '[', ']', '`', ':', '='];
 
 /// A text of a tool as a model may be given it: no marks, no control characters.
 #[must_use]
 pub fn guarded(text: &str) -> String {
     let mut guarded: String = text.chars().filter(|c| is_plain(*c)).collect();
-    for mark in MARKS.into_iter().chain(marks()) {
-        guarded = broken(&guarded, mark);
+    if !guarded.contains(SIGNS) {
+        return guarded;
+    }
+    let mut folded = guarded.to_ascii_lowercase();
+    for mark in MARKS.into_iter().chain(ROLES).chain(marks()) {
+        if let Some(text) = broken(&guarded, &folded, mark) {
+            folded = text.to_ascii_lowercase();
+            guarded = text;
+        }
     }
     guarded
 }
 
-/// A text with a blank within every such mark, however its letters are written.
-fn broken(text: &str, mark: &str) -> String {
-    let folded = text.to_ascii_lowercase();
-    let mark = mark.to_ascii_lowercase();
-    let within = mark.chars().next().map_or(0, char::len_utf8);
-    let mut out = String::with_capacity(text.len());
+/// A value with each of its texts and names as a model may be given them.
+pub(crate) fn guarded_value(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(guarded(&text)),
+        Value::Array(list) => list.into_iter().map(guarded_value).collect(),
+        Value::Object(object) => {
+            let members = object.into_iter();
+            let members = members.map(|(name, value)| (guarded(&name), guarded_value(value)));
+            members.collect()
+        }
+        other => other,
+    }
+}
+
+/// A text with a blank within every such mark; `None` if it has none. `folded` is the text in lower case.
+fn broken(text: &str, folded: &str, mark: &str) -> Option<String> {
+    let (begin, part, end) = match mark.find([DIGITS, WORD]) {
+        Some(at) => (&mark[..at], mark[at..].chars().next(), &mark[at + 1..]),
+        None => (mark, None, ""),
+    };
+    let is_mark = |at: &usize| {
+        let behind = &folded[*at + begin.len()..];
+        let rest = match part {
+            None => return true,
+            Some(DIGITS) => behind.trim_start_matches(|c: char| c.is_ascii_digit()),
+            Some(_) => behind.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'),
+        };
+        rest.len() < behind.len() && rest.starts_with(end)
+    };
+    let first = begin.chars().next().map_or(0, char::len_utf8);
+    let mut out = String::new();
     let mut from = 0;
-    for at in places(&folded, &mark) {
-        out.push_str(&text[from..at + within]);
+    for at in places(folded, begin).filter(is_mark) {
+        out.push_str(&text[from..at + first]);
         out.push(' ');
-        from = at + within;
+        from = at + first;
+    }
+    if from == 0 {
+        return None;
     }
     out.push_str(&text[from..]);
-    out
+    Some(out)
 }
 
 /// Whether a character may be shown: it is no control character but an end of a line or a tab, and turns no
@@ -104,8 +188,48 @@ mod tests {
     }
 
     #[test]
+    fn markers_of_chat_templates_are_broken_and_ordinary_text_is_unchanged() {
+        let fixed = MARKS.into_iter().chain(ROLES);
+        let fixed = fixed.map(|mark| mark.replace(DIGITS, "0").replace(WORD, "User"));
+        let named = [
+            "<extra_id_99>",
+            "<SPECIAL_10>",
+            "<unused94>",
+            "[UNUSED_TOKEN_146]",
+            "[|endofturn|]",
+            "[|사용자|]",
+            "]~b]",
+            "]~!b[",
+            "[e~[",
+            "<role>HUMAN</role>",
+        ];
+        for mark in fixed.chain(named.map(str::to_owned)) {
+            let upper = mark.to_ascii_uppercase();
+            for text in [mark.clone(), upper, format!("x{mark}{mark}{mark}\n{mark}")] {
+                let guarded = guarded(&text);
+                let folded = guarded.to_ascii_lowercase();
+                assert!(!folded.contains(&mark.to_ascii_lowercase()), "{guarded}");
+                assert_eq!(super::guarded(&guarded), guarded);
+                assert_eq!(guarded.replace(' ', ""), text);
+            }
+        }
+        for text in [
+            "[OK] done\n[INFO] 3 files\n[WARN] [ERROR] [1] [x] [ ] [[a]] [-1]",
+            "usage: tool [OPTIONS] [ARGS]... [--mask=N] [TOOL] [SYSTEM] [USER]",
+            "[link](https://example.com/a?b=[1]) and [text][ref] and ![image](x.png)",
+            "Vec<T>, HashMap<String, Vec<u8>>, Option<Box<dyn Fn() -> u8>>, a < b && c > d",
+            "<p class=\"a\">x</p><br/><strong>y</strong><!-- z --><role>admin</role>",
+            "<special_offer>1</special_offer> <extra_id_a> <unused_name> <reserved> <response>",
+            "[|1; 2|] [|x] ~/b [~] a[i] ~b {e~1} x || y, a | b",
+        ] {
+            assert_eq!(guarded(text), text);
+        }
+    }
+
+    #[test]
     fn every_mark_that_begins_a_call_is_broken() {
         for mark in marks() {
+            assert!(mark.contains(SIGNS), "{mark}");
             for said in [
                 mark.to_owned(),
                 mark.to_uppercase(),

@@ -326,11 +326,12 @@ fn levels(servers: Vec<Arc<Downstream>>) -> Vec<Vec<Arc<Downstream>>> {
     levels
 }
 
-/// Whether two configurations make the same server, wherever in their file they stand.
+/// Whether two configurations make the same server, wherever in their file they stand, and beside which servers.
 fn same(before: &ServerConfig, after: &ServerConfig) -> bool {
     let moved = |config: &ServerConfig| {
         let mut config = config.clone();
         config.origin.place = Place::START;
+        config.writers = Arc::default();
         config
     };
     moved(before) == moved(after)

@@ -468,10 +468,6 @@ pub fn known_build_files(words: &[&str]) -> BTreeSet<&'static str> {
     if words.iter().any(debugs) && has_program(words, &["perl"]) {
         names.insert(".perldb");
     }
-    // The settings and hooks of a bare repository run programs.
-    if has_program(words, &["git"]) {
-        names.extend(["HEAD", "config"]);
-    }
     names
 }
 

@@ -188,7 +188,7 @@ mod tests {
         let server = json!({"command": "node", "args": ["-r", "package", "server.js"]});
         let mut config = config(workspace.path(), &server);
         let scope = Scope::new(workspace.path(), None, |_| None);
-        config.covered = Some(Arc::new(Covered::of(&config, &scope).approved()));
+        config.covered = Some(Arc::new(Covered::of(&config, &scope).approved(false)));
         let writer = Writer {
             name: config.name.clone(),
             writable: vec![at("writable")],

@@ -2,8 +2,8 @@
 //!
 //! Their covered files are compared before each start. A running server may exchange a file between the comparison and
 //! the moment at which the program reads the file. It may also put a new file where the program looks for code. Its code
-//! would run outside of its sandbox then. Each word of the command line and of the variables counts as a path, because
-//! only the program knows its use. A file with several names (hard links) counts under each of them.
+//! would run outside of its sandbox then. The words of the command line and of the variables count as paths, because only
+//! the program knows their use. A file with several names (hard links) counts under each of them.
 
 use std::{
     collections::BTreeSet,
@@ -15,12 +15,14 @@ use std::{
 };
 
 use orchestra_fs::{build_files, parts, spellings};
+use orchestra_secret::is_secret_name;
 
 use super::{Found, ServerState, protected};
 use crate::{
     approval::Covered,
     config::{
-        Auth, Diagnostic, Sandbox, ServerConfig, ServerName, Severity, Transport, names_data,
+        Auth, Diagnostic, Sandbox, ServerConfig, ServerName, Severity, Transport, names_code,
+        names_data,
     },
     expand::{Scope, normal},
 };
@@ -29,7 +31,7 @@ use crate::{
 const MAX_ENTRIES: usize = 200_000;
 
 /// Maximum number of directories from which the words of a command line are read as paths.
-const MAX_BASES: usize = 16;
+const MAX_BASES: usize = 8;
 
 /// Maximum number of symbolic links that lead to each other on the way to a path that does not exist.
 const MAX_LINKS: usize = 40;
@@ -47,6 +49,10 @@ const DATA_OPTIONS: [&str; 10] = [
     "--memory-path",
     "--storage-path",
 ];
+
+/// Programs that run containers. These options of them name data.
+const CONTAINERS: [&str; 2] = ["docker", "podman"];
+const VOLUME_OPTIONS: [&str; 3] = ["-v", "--volume", "--mount"];
 
 /// Directory of packages of Node.js.
 const NODE_MODULES: &str = "node_modules";
@@ -163,6 +169,8 @@ struct CodePath {
     /// Whether the path is certainly one of code. Other paths are none while a server that may write the top of the
     /// workspace cannot create them: in its sandbox, the top has no new entries.
     is_certain: bool,
+    /// Whether it counts only as the writable path itself, or above it.
+    is_exact: bool,
 }
 
 /// Returns the first path of the code of a server that another one may write.
@@ -191,6 +199,7 @@ fn written(
             // A directory of code may have a writable one in it.
             let meets = |path: &Path, writable: &Path| {
                 (path.starts_with(writable)
+                    && (!code.is_exact || path == writable)
                     && (!is_closed(path) || is_closed(writable))
                     && (code.is_certain || !is_new_at_top(path, writable)))
                     || (code.is_deep && writable.starts_with(path))
@@ -219,6 +228,7 @@ fn code_paths(
             path: top.join(directory_of_pattern(path)),
             is_deep: true,
             is_certain: true,
+            is_exact: false,
         })
         .collect();
     for (below, is_deep) in covered.lookups() {
@@ -228,30 +238,34 @@ fn code_paths(
             // The top has directories of data in it.
             is_deep: is_deep && !below.as_os_str().is_empty(),
             is_certain: !below.iter().any(|name| name == NODE_MODULES),
+            is_exact: false,
         });
         if below.ends_with(NODE_MODULES) {
             let packages = parts.iter().map(|part| CodePath {
-                path: path.join(part.trim_start_matches('/')),
+                path: path.join(part.text.trim_start_matches('/')),
                 is_deep: true,
                 is_certain: false,
+                is_exact: false,
             });
             all.extend(packages);
         }
         // The directories of the server have links to data in them.
         if !command.cwd.starts_with(&path) {
-            let links = links_in(&path).into_iter();
+            let links = links_in(&path, true).into_iter();
             all.extend(links.map(|path| CodePath {
                 path,
                 is_deep: false,
                 is_certain: true,
+                is_exact: false,
             }));
         }
     }
     let named = command.paths(&parts, top).into_iter();
-    all.extend(named.map(|path| CodePath {
+    all.extend(named.map(|(path, is_exact)| CodePath {
         // A directory above the workspace has more than the code of a server in it.
         is_deep: normal(&path).starts_with(top),
         is_certain: false,
+        is_exact,
         path,
     }));
     all
@@ -264,15 +278,15 @@ fn has_first_entry(directory: &Path, path: &Path) -> bool {
     first.is_some_and(|first| directory.join(first).symlink_metadata().is_ok())
 }
 
-/// Returns the symbolic links in a directory of code, and those of packages with a scope.
-fn links_in(directory: &Path) -> Vec<PathBuf> {
+/// Returns the symbolic links in a directory of code, and those of packages with a scope if they are wanted.
+fn links_in(directory: &Path, has_scopes: bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut links = Vec::new();
     for entry in entries.take(MAX_ENTRIES) {
         match entry.file_type() {
             Ok(kind) if kind.is_symlink() => links.push(entry.path()),
-            Ok(kind) if kind.is_dir() && is_scope(&entry.file_name()) => {
-                links.extend(links_in(&entry.path()));
+            Ok(kind) if kind.is_dir() && has_scopes && is_scope(&entry.file_name()) => {
+                links.extend(links_in(&entry.path(), false));
             }
             _ => {}
         }
@@ -310,13 +324,16 @@ fn resolved(path: &Path) -> PathBuf {
     normal(&path)
 }
 
+/// Programs that run packages.
+const PACKAGE_RUNNERS: [&str; 5] = ["npx", "pnpx", "bunx", "uvx", "pipx"];
+
 /// Names of the files that a program which runs packages, such as `npx`, reads beside the package. They are of the
 /// project, and no code of the server.
 fn settings_of_runner(words: &[String]) -> BTreeSet<&'static str> {
     let program = words.first().map_or("", |word| word.as_str());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match program.rsplit('/').next() {
-        Some("npx" | "pnpx" | "bunx" | "uvx" | "pipx") => build_files(program, &words),
+        Some(name) if PACKAGE_RUNNERS.contains(&name) => build_files(program, &words),
         _ => BTreeSet::new(),
     }
 }
@@ -368,42 +385,87 @@ impl Command {
     }
 
     /// Returns the parts of the words and variables that may be paths. Left out are a program that is looked up in
-    /// `PATH`, and data by the name of its option or variable.
-    fn parts(&self) -> BTreeSet<String> {
-        let mut texts: Vec<&str> = Vec::new();
-        let mut is_data = false;
+    /// `PATH`, data and secrets by the name of their option or variable, arguments of packages, and values of one name
+    /// in variables that name no code.
+    fn parts(&self) -> BTreeSet<Part> {
+        let program = self.words.first().map_or("", String::as_str);
+        let program = program.rsplit('/').next().unwrap_or_default();
+        let is_container = CONTAINERS.contains(&program);
+        let is_runner = is_container || PACKAGE_RUNNERS.contains(&program);
+        let (mut all, mut is_data, mut is_value) = (BTreeSet::new(), false, false);
         for (place, word) in self.words.iter().enumerate() {
-            let is_value = std::mem::take(&mut is_data) && !word.starts_with('-');
+            let is_of_data = std::mem::take(&mut is_data) && !word.starts_with('-');
+            let is_of_option = std::mem::replace(&mut is_value, word.starts_with('-'));
             let option = word.split('=').next().unwrap_or(word);
-            let is_option = DATA_OPTIONS.contains(&option);
-            is_data = is_option && option == word;
+            let is_data_option =
+                DATA_OPTIONS.contains(&option) || is_container && VOLUME_OPTIONS.contains(&option);
+            is_data = is_data_option && option == word;
             let is_name = place == 0 && !word.contains('/');
-            if !is_name && !is_value && !is_option {
-                texts.push(word);
+            let is_strong = place == 0 || is_of_option || word.starts_with('-');
+            if !is_name && !is_of_data && !is_data_option && (is_strong || !is_runner) {
+                all.extend(parts_of(word, is_strong));
             }
         }
-        let variables = self.variables.iter().filter(|(name, _)| !names_data(name));
-        texts.extend(variables.map(|(_, value)| value.as_str()));
-        let parts = texts.into_iter().flat_map(|text| parts(text).words);
-        parts.flat_map(|part| spellings(&part)).collect()
+        for (name, value) in &self.variables {
+            let is_code = names_code(name);
+            if is_code || !names_data(name) && !is_secret_name(name) {
+                let parts = parts_of(value, is_code).into_iter();
+                all.extend(parts.filter(|part| is_code || part.text.contains('/')));
+            }
+        }
+        all
     }
 
     /// Returns the paths that parts of the command line may mean, from the working directory and from the directories
-    /// of the workspace that the parts name.
-    fn paths(&self, parts: &BTreeSet<String>, top: &Path) -> BTreeSet<PathBuf> {
-        let seen_from = |base: &Path| -> Vec<PathBuf> {
-            let paths = parts.iter().map(|part| base.join(part));
-            paths.collect()
-        };
+    /// of the workspace that the parts name; each with whether it counts only as a writable path itself.
+    fn paths(&self, parts: &BTreeSet<Part>, top: &Path) -> BTreeSet<(PathBuf, bool)> {
         let mut bases = BTreeSet::from([self.cwd.clone()]);
         // A directory may be named as seen from another one.
         for _ in 0..2 {
-            let paths = bases.iter().flat_map(|base| seen_from(base));
-            let paths = paths.map(|path| normal(&path));
+            let paths = bases.iter().flat_map(|base| {
+                let paths = parts.iter().map(|part| normal(&base.join(&part.text)));
+                paths.collect::<Vec<_>>()
+            });
             let directories = paths.filter(|path| path.starts_with(top) && path.is_dir());
             let directories: Vec<PathBuf> = directories.take(MAX_BASES).collect();
             bases.extend(directories);
         }
-        bases.iter().flat_map(|base| seen_from(base)).collect()
+        let paths = bases.iter().flat_map(|base| {
+            let paths = parts.iter().filter_map(|part| part.seen_from(base));
+            paths.collect::<Vec<_>>()
+        });
+        paths.collect()
     }
+}
+
+/// A part of a command line or variable that may be a path.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    text: String,
+    /// Whether it is the program, belongs to an option, or is in a variable that names code.
+    is_strong: bool,
+}
+
+impl Part {
+    /// Returns the path that it means from a directory, and whether the path counts only as a writable path itself: a
+    /// name without `/` that does not exist yet may also be a subcommand or a number. Returns `None` for the name of a
+    /// package or an image.
+    fn seen_from(&self, base: &Path) -> Option<(PathBuf, bool)> {
+        let path = base.join(&self.text);
+        if path.symlink_metadata().is_ok() {
+            return Some((path, false));
+        }
+        let Some((first, _)) = self.text.split_once('/') else {
+            return Some((path, true));
+        };
+        let begins_here = ["", ".", ".."].contains(&first) || base.join(first).exists();
+        let is_package = first.starts_with('@');
+        (begins_here || self.is_strong && !is_package).then_some((path, false))
+    }
+}
+
+fn parts_of(text: &str, is_strong: bool) -> Vec<Part> {
+    let words = parts(text).words.into_iter();
+    let texts = words.flat_map(|word| spellings(&word));
+    texts.map(|text| Part { text, is_strong }).collect()
 }

@@ -288,7 +288,6 @@ fn files_of_build_tools_are_covered_for_these_tools() {
         ("gunicorn server:app", "gunicorn.conf.py"),
         ("flask run", "app.py"),
         ("npx ts-node x.ts", "tsconfig.json"),
-        ("git -C sub x", "sub/HEAD"),
         ("npx vite-node x.ts", "vite.config.ts"),
         ("yarn node x.js", ".pnp.cjs"),
         ("nim r x.nim", "config.nims"),

@@ -40,10 +40,49 @@ pub fn is_plain_line(words: &[&str]) -> bool {
 pub fn is_plain(text: &str) -> bool {
     // Node.js, Bun and Deno run the program in such a URL.
     let lower = text.to_ascii_lowercase();
-    let data = lower.split_once("data:");
-    let is_data = data.is_some_and(|(_, rest)| rest.contains(','));
-    let is_word = |word: &str| !word.is_empty() && word.chars().all(is_plain_char);
-    !is_data && (text.is_empty() || text.split(' ').all(is_word) || is_plain_url(text))
+    let mut starts = lower.split([' ', '=']);
+    let is_data = starts.any(|start| start.starts_with("data:") && start.contains(','));
+    let is_word =
+        |word: &str| !word.is_empty() && (word.chars().all(is_plain_char) || is_requirement(word));
+    let is_text = text.is_empty() || text.split(' ').all(is_word);
+    !is_data && (is_text || is_plain_url(text) || is_plain_json(text))
+}
+
+/// Returns whether a text names a package with extras or a version, such as `mcp[cli]>=1.0` (PEP 508) and `server@^1.2`
+/// (npm). A shell finds no program in it.
+fn is_requirement(text: &str) -> bool {
+    let end = text.find(['[', '<', '>', '=', '~', '!', '^']);
+    let (name, rest) = text.split_at(end.unwrap_or(text.len()));
+    if let Some(package) = name.strip_suffix('@') {
+        let version = rest.strip_prefix(['^', '~']).unwrap_or_default();
+        return is_version(version) && package.chars().all(is_plain_char);
+    }
+    let is_of_name = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
+    let rest = match rest.strip_prefix('[').map(|rest| rest.split_once(']')) {
+        None => rest,
+        Some(Some((extras, rest))) if extras.chars().all(|c| is_of_name(c) || c == ',') => rest,
+        Some(_) => return false,
+    };
+    let operators = ["==", ">=", "<=", "~=", "!=", ">", "<"];
+    let is_clause = |clause: &str| {
+        let version = operators.iter().find_map(|sign| clause.strip_prefix(sign));
+        version.is_some_and(is_version)
+    };
+    !name.is_empty()
+        && name.chars().all(is_of_name)
+        && (rest.is_empty() || rest.split(',').all(is_clause))
+}
+
+fn is_version(text: &str) -> bool {
+    let is_of_version = |char: char| char.is_ascii_alphanumeric() || "._+-".contains(char);
+    text.starts_with(|char: char| char.is_ascii_digit()) && text.chars().all(is_of_version)
+}
+
+/// Returns whether a text is JSON whose brackets and quotes are its only further punctuation.
+fn is_plain_json(text: &str) -> bool {
+    let is_of_json = |char: char| is_plain_char(char) || " {}[]\"".contains(char);
+    let is_parsed = || serde_json::from_str::<serde_json::Value>(text).is_ok();
+    text.starts_with(['{', '[']) && text.chars().all(is_of_json) && is_parsed()
 }
 
 /// Returns whether a text is a plain URL, or an option with one as its value.
@@ -121,6 +160,11 @@ mod tests {
             &["sh", "-c", "awk 'BEGIN{system(\"./a\" \"b\")}'"],
             &["sh", "-c", "sh [e]vil"],
             &["sh", "-c", "echo a|sh"],
+            &["sg", "root", "./a[b]c"],
+            &["sg", "root", "a[b]c"],
+            &["sg", "root", "a>./b"],
+            &["sg", "root", "a@^$x"],
+            &["sg", "root", r#"{"a": "$(./b)"}"#],
             &["server", "a  b"],
             &["server", "a\nb"],
             &["server", "a\u{a0}b"],
@@ -155,7 +199,20 @@ mod tests {
                 "A=1",
                 "x:2",
             ],
-            &["server", "--title", "Grüße 世界", ""],
+            &["server", "--title", "Grüße 世界", "", "metadata: a, b"],
+            &["docker", "run", "-v", "./data:/data:ro,z", "mcp/git"],
+            &["uv", "run", "--with", "mcp[cli]", "mcp", "run", "server.py"],
+            &["uvx", "thing[a,b]~=1.0,<2"],
+            &["npx", "-y", "@a/server@^1.2"],
+            &[
+                "npx",
+                "-y",
+                "@a/cli",
+                "run",
+                "x",
+                "--config",
+                r#"{"key":"v"}"#,
+            ],
             &["python3", "-c", "from server import main; main()"],
             &["node", "--eval=require('./dist/index.js').start()"],
             &["sh", "-c", "cd sub && exec python3 './main.py' >&2"],

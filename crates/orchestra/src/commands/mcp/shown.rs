@@ -138,7 +138,7 @@ fn is_key(text: &str) -> bool {
     let key = schemes.find_map(|scheme| text.strip_prefix(*scheme));
     let key = key.unwrap_or(text);
     let is_url = key.contains("://");
-    let is_sign = |char: char| KEY_SIGNS.contains(char) || is_url && "@%".contains(char);
+    let is_sign = |char: char| KEY_SIGNS.contains(char) || is_url && "@%?,".contains(char);
     key.chars()
         .all(|char| char.is_ascii_alphanumeric() || is_sign(char))
 }

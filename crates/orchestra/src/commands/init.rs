@@ -198,7 +198,7 @@ fn failure(error: InitError) -> Failure {
 }
 
 /// Next steps of a user after an `init` that configured these clients and wrote files to commit.
-fn next_steps(clients: &[&str], files: &BTreeSet<&str>) -> String {
+fn next_steps(clients: &[&str], workspace: &Path, files: &BTreeSet<&str>) -> String {
     let clients = match clients {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         clients => clients.concat(),
@@ -207,8 +207,13 @@ fn next_steps(clients: &[&str], files: &BTreeSet<&str>) -> String {
         true => String::new(),
         false => {
             let files: Vec<&str> = files.iter().copied().collect();
+            let is_here = std::env::current_dir().is_ok_and(|here| here == workspace);
+            let place = match is_here {
+                true => String::new(),
+                false => format!("-C {} ", orchestra_fs::quoted(&workspace.to_string_lossy())),
+            };
             format!(
-                "Commit these files:\n\n    git add {}\n\nThen ",
+                "Commit these files:\n\n    git {place}add {}\n\nThen ",
                 files.join(" ")
             )
         }
@@ -220,7 +225,7 @@ fn next_steps(clients: &[&str], files: &BTreeSet<&str>) -> String {
     )
 }
 
-/// Files and directories at the top of a repository that a user commits after the steps.
+/// Written files that a user commits after the steps. Those of a directory below `.claude` are one entry.
 fn to_commit<'a>(report: &'a Report<'_>) -> BTreeSet<&'a str> {
     let is_in_git = report
         .workspace
@@ -232,9 +237,15 @@ fn to_commit<'a>(report: &'a Report<'_>) -> BTreeSet<&'a str> {
     let manifest = report.workspace.join(manifest::PATH);
     let manifest = Some(manifest::PATH).filter(|_| is_in_git && manifest.exists());
     let paths = written.map(|step| step.path.as_str()).chain(manifest);
-    let tops = paths.map(|path| path.split('/').next().unwrap_or_default());
-    tops.filter(|top| ![".git", workspace::PROJECTS].contains(top))
-        .collect()
+    let is_committed = |path: &&str| {
+        let top = path.split('/').next().unwrap_or_default();
+        ![".git", workspace::PROJECTS].contains(&top)
+    };
+    let entry = |path: &'a str| {
+        let mut ends = path.match_indices('/').map(|(at, _)| at);
+        ends.nth(1).map_or(path, |at| &path[..at])
+    };
+    paths.filter(is_committed).map(entry).collect()
 }
 
 fn text(report: &Report<'_>) -> String {
@@ -274,7 +285,11 @@ fn text(report: &Report<'_>) -> String {
     let connected = Client::ALL.iter().filter(is_connected);
     let connected: Vec<&str> = connected.map(|client| client.name()).collect();
     if !report.dry_run && !report.uninstall && !is(Action::Refused) && !connected.is_empty() {
-        text.push_str(&next_steps(&connected, &to_commit(report)));
+        text.push_str(&next_steps(
+            &connected,
+            report.workspace,
+            &to_commit(report),
+        ));
     }
     output::printable(&text).into_owned()
 }

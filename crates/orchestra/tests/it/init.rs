@@ -80,7 +80,7 @@ fn an_empty_repository_is_set_up_once() {
 
     Commit these files:
 
-        git add .claude .cursor .mcp.json .vscode AGENTS.md CLAUDE.md CONTEXT.md
+        git add .claude/.orchestra-manifest.json .claude/agents .claude/hooks .claude/settings.json .claude/skills .cursor/mcp.json .mcp.json .vscode/mcp.json AGENTS.md CLAUDE.md CONTEXT.md
 
     Then open this directory in Claude Code, VS Code or Cursor, and agree to the server `orchestra`: the client starts it
     by itself. `orchestra up` adds the dashboard in the browser, and shows the same board.

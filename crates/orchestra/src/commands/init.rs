@@ -210,7 +210,7 @@ fn next_steps(clients: &[&str], workspace: &Path, files: &BTreeSet<&str>) -> Str
             let is_here = std::env::current_dir().is_ok_and(|here| here == workspace);
             let place = match is_here {
                 true => String::new(),
-                false => format!("-C {} ", orchestra_fs::quoted(&workspace.to_string_lossy())),
+                false => format!("-C {} ", orchestra_fs::quoted(workspace)),
             };
             format!(
                 "Commit these files:\n\n    git {place}add {}\n\nThen ",

@@ -105,7 +105,7 @@ fn clippy() -> Result<()> {
         return Ok(());
     }
     let mut clippy = run::cargo(["clippy", "--workspace", "--all-targets"]);
-    clippy.args(run::FUZZ_TARGETS);
+    clippy.args(run::features());
     run::run(clippy.args(["--", "-D", "warnings"]))
 }
 

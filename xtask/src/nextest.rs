@@ -116,6 +116,7 @@ pub(crate) fn run(profile: &str, configure: impl FnOnce(&mut Command)) -> Result
 fn command(profile: &str) -> Result<Command> {
     let mut command = tools::subcommand(&NEXTEST)?;
     command.args(["run", "--workspace", "--profile", profile]);
+    command.args(run::features());
     if run::in_ci() {
         command.arg("--locked");
     }

@@ -18,7 +18,7 @@ pub(crate) const BACKTRACES: [(&str, &str); 2] = [
 ];
 
 /// Arguments that add the fuzz targets to a build of the workspace.
-pub(crate) const FUZZ_TARGETS: [&str; 2] = ["--features", "orchestra-fuzz/targets"];
+const FUZZ_TARGETS: &[&str] = &["--features", "orchestra-fuzz/targets"];
 
 /// Writes one line to stdout. A reader that went away is no error.
 pub(crate) fn say(text: &str) {
@@ -77,20 +77,29 @@ pub(crate) fn tool(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// Returns the features of each build of the workspace. CI adds the fuzz targets. A build with other features than the
+/// one before compiles the C libraries, and most crates with them, a second time.
+pub(crate) fn features() -> &'static [&'static str] {
+    match in_ci() {
+        true => FUZZ_TARGETS,
+        false => &[],
+    }
+}
+
 /// Returns whether each build of the workspace also lints it and checks its documentation, as `.ci/run` asks.
 pub(crate) fn lints() -> bool {
     std::env::var_os("RUSTC_WORKSPACE_WRAPPER")
         .is_some_and(|wrapper| Path::new(&wrapper).ends_with(".ci/lint"))
 }
 
-/// Builds every program that is judged or asked, and the fuzz targets, all at once: a package by itself would be built with fewer features, and
+/// Builds every program that external checks run, all at once: a package by itself would be built with fewer features, and
 /// all below it anew.
 ///
 /// # Errors
 /// When they cannot be built.
 pub(crate) fn build() -> Result<()> {
     let build = ["build", "--quiet", "--workspace", "--bins", "--examples"];
-    run(cargo(build).args(FUZZ_TARGETS))
+    run(cargo(build).args(features()))
 }
 
 /// Runs a command to its end, its output shown.

@@ -131,7 +131,7 @@ fn documentation() -> Result<Tally> {
     run::say("== documentation tests");
     let mut tally = Tally::default();
     let arguments = ["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"];
-    let ended = run::run_within(&mut run::cargo(arguments), DOC_LIMIT)?;
+    let ended = run::run_within(run::cargo(arguments).args(run::features()), DOC_LIMIT)?;
     match ended.success {
         true => tally.passed += 1,
         false => tally.fail(&format!(

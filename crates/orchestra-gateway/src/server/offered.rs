@@ -454,7 +454,7 @@ impl LeftOut {
 }
 
 /// The instructions of a server behind its name. Their further lines are indented: none looks like the name of another
-/// server, or like the instructions of this program.
+/// server, or like the instructions of this program. Those of an orchestrator are passed on unchanged.
 fn instructions(config: &ServerConfig, facts: &Facts) -> Option<String> {
     const ENDS: [char; 7] = [
         '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
@@ -464,6 +464,9 @@ fn instructions(config: &ServerConfig, facts: &Facts) -> Option<String> {
         return None;
     }
     let text = text[..text.floor_char_boundary(MAX_INSTRUCTIONS)].replace("\r\n", "\n");
+    if matches!(config.transport, Transport::Orchestrator(_)) {
+        return Some(text);
+    }
     let lines = text.split(ENDS).map(|line| match line.is_empty() {
         true => String::new(),
         false => format!("  {line}"),

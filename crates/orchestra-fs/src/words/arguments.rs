@@ -262,6 +262,10 @@ pub fn directory_words<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let has_python = words
         .iter()
         .any(|word| is_main(word) && word.contains("py"));
+    // A bare repository in a directory has settings that run programs.
+    let has_git = words
+        .iter()
+        .any(|word| word.rsplit('/').next() == Some("git"));
     let mut found = Vec::new();
     for pair in words.windows(2) {
         let [before, word] = *pair else { continue };
@@ -273,7 +277,8 @@ pub fn directory_words<'a>(words: &[&'a str]) -> Vec<&'a str> {
         let is_script = is_main(before) && !word.starts_with('-');
         let is_module = before == "-m" && has_python;
         let is_target = RUNS.contains(&before) && !word.starts_with('-') && !word.contains('/');
-        if !is_script && !is_module && !is_target && !MOVES.contains(&before) {
+        let is_moved = MOVES.contains(&before) && !has_git;
+        if !is_script && !is_module && !is_target && !is_moved {
             found.push(word);
         }
     }

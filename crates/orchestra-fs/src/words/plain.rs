@@ -31,7 +31,7 @@ pub fn is_plain_line(words: &[&str]) -> bool {
             let option = word.strip_suffix(*text);
             option.is_some_and(|option| is_option(option) && is_plain(option))
         };
-        is_plain(word) || known.iter().any(is_known)
+        is_plain(word) || is_plain_json(word) || known.iter().any(is_known)
     })
 }
 
@@ -45,7 +45,7 @@ pub fn is_plain(text: &str) -> bool {
     let is_word =
         |word: &str| !word.is_empty() && (word.chars().all(is_plain_char) || is_requirement(word));
     let is_text = text.is_empty() || text.split(' ').all(is_word);
-    !is_data && (is_text || is_plain_url(text) || is_plain_json(text))
+    !is_data && (is_text || is_plain_url(text))
 }
 
 /// Returns whether a text names a package with extras or a version, such as `mcp[cli]>=1.0` (PEP 508) and `server@^1.2`

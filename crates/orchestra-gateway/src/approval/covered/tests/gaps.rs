@@ -116,6 +116,7 @@ fn directory_that_makes_a_command_line_unclear_changes_the_server() {
     for server in [
         json!({"command": "git", "args": ["--exec-path=later", "x"]}),
         json!({"command": "git", "args": ["--git-dir", "later", "x"]}),
+        json!({"command": "git", "args": ["-C", "later", "x"]}),
         json!({"command": "gcc", "args": ["-Blater/", "x.c"]}),
         json!({"command": "make", "args": ["-f", "mk", "-Ilater"]}),
         json!({"command": "server", "env": {"COMPILER_PATH": "later"}}),

@@ -426,7 +426,7 @@ impl Piece {
 pub(super) fn has_program_text(text: &str) -> bool {
     // Node.js, Bun and Deno run the program in a URL with `data:`.
     let is_data = text.to_ascii_lowercase().starts_with("data:");
-    is_data || text.contains(|char: char| "'\"();|<>$`*?[]!%&~\\\n\r".contains(char))
+    is_data || text.contains(|char: char| "'\"();|<>$`*?[]!~\\\n\r".contains(char))
 }
 
 /// Returns whether a text is an option with the sign before its value, such as `--model=`.

@@ -91,8 +91,11 @@ impl Search<'_> {
         let words: Vec<&str> = line.iter().map(String::as_str).collect();
         let words = command_words(&words);
         let is_built = !known_build_files(&tools(&words)).is_empty();
-        let is_move =
-            |option: &str| MOVES.contains(&option) || is_built && BUILD_MOVES.contains(&option);
+        // A bare repository in a directory has settings that run programs: git does not only work there.
+        let has_git = has_program(&words, &["git"]);
+        let is_move = |option: &str| {
+            !has_git && (MOVES.contains(&option) || is_built && BUILD_MOVES.contains(&option))
+        };
         let next = words.windows(2).filter(|pair| is_move(pair[0]));
         let attached = words.iter().filter_map(|word| {
             let long = word.split_once('=');

@@ -326,7 +326,7 @@ fn levels(servers: Vec<Arc<Downstream>>) -> Vec<Vec<Arc<Downstream>>> {
     levels
 }
 
-/// Whether two configurations make the same server, wherever in their file they stand, and beside which servers.
+/// Whether two configurations make the same server. Their places in the file, and the servers beside them, do not count.
 fn same(before: &ServerConfig, after: &ServerConfig) -> bool {
     let moved = |config: &ServerConfig| {
         let mut config = config.clone();

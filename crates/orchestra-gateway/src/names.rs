@@ -72,7 +72,7 @@ pub(crate) fn shown<'n>(
     all
 }
 
-/// All names by which a name may be shown, whatever other names its server has. `prefix` is the server whose name begins
+/// All names by which a name may be shown beside any other names of its server. `prefix` is the server whose name begins
 /// them; `None` if its names pass unchanged.
 pub(crate) fn forms(prefix: Option<&ServerName>, name: &str) -> Vec<String> {
     let Some(server) = prefix else {

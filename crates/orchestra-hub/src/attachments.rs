@@ -212,7 +212,7 @@ impl Attachments {
                     params,
                 };
                 match client {
-                    // The only client that the hub ever had. With others, it could be about a call of another one.
+                    // The only client that the hub ever had. With a second client, it could be about a call of that client.
                     None if self.next == 1 => self.tell_all(&notice),
                     None => {}
                     Some(client) => {

@@ -15,7 +15,7 @@ const SHELL_PUNCTUATION: &str = " \t\n;&|<>'\"$";
 
 /// Returns whether the arguments of a command line, program first, are plain. A line of a shell, and the text of a
 /// program behind the option of its interpreter, may have further punctuation: [`is_unclear`](super::is_unclear) finds
-/// those that may run other files than they name.
+/// the texts that may run files which they do not name.
 #[must_use]
 pub fn is_plain_line(words: &[&str]) -> bool {
     let mut known = texts(words, true);

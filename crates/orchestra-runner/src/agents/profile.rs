@@ -89,7 +89,7 @@ impl Profile {
         resume.unwrap_or(&self.arguments)
     }
 
-    /// Returns whether the command lines may run files that their words do not tell. Words of the built-in profile of
+    /// Returns whether the command lines may run files that their words do not name. Words of the built-in profile of
     /// the same program are known to name none.
     pub(super) fn is_open(&self) -> bool {
         let text = &self.text;

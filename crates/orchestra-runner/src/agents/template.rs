@@ -165,7 +165,7 @@ impl Template {
     }
 
     /// Returns whether the values of its placeholders, or a program that reads one of its words as text of a program,
-    /// may name files that the words do not tell. `is_known` returns whether a word is known to name none.
+    /// may name files that the words do not name. `is_known` returns whether a word is known to name none.
     pub(super) fn is_open(&self, is_known: &dyn Fn(&str) -> bool) -> bool {
         let mut words = self.groups.iter().flat_map(|group| &group.words);
         words.any(|word| word.is_open() && !is_known(&word.written))
@@ -422,7 +422,7 @@ impl Piece {
     }
 }
 
-/// Returns whether a text has a character by which text of a program is told from a name.
+/// Returns whether a text has a character that text of a program has and a name does not.
 pub(super) fn has_program_text(text: &str) -> bool {
     // Node.js, Bun and Deno run the program in a URL with `data:`.
     let is_data = text.to_ascii_lowercase().starts_with("data:");

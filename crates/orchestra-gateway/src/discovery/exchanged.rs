@@ -25,6 +25,7 @@ use crate::{
         names_data,
     },
     expand::{Scope, normal},
+    runners::{CONTAINERS, NODE_MODULES, PACKAGE_RUNNERS},
 };
 
 /// Maximum number of entries that are searched for another name of a file.
@@ -50,12 +51,8 @@ const DATA_OPTIONS: [&str; 10] = [
     "--storage-path",
 ];
 
-/// Programs that run containers. These options of them name data.
-const CONTAINERS: [&str; 2] = ["docker", "podman"];
+/// Options of [`CONTAINERS`] that name data.
 const VOLUME_OPTIONS: [&str; 3] = ["-v", "--volume", "--mount"];
-
-/// Directory of packages of Node.js.
-const NODE_MODULES: &str = "node_modules";
 
 /// A server in a sandbox, with the directories and files that it may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -323,9 +320,6 @@ fn resolved(path: &Path) -> PathBuf {
     }
     normal(&path)
 }
-
-/// Programs that run packages.
-const PACKAGE_RUNNERS: [&str; 5] = ["npx", "pnpx", "bunx", "uvx", "pipx"];
 
 /// Names of the files that a program which runs packages, such as `npx`, reads beside the package. They are of the
 /// project, and no code of the server.

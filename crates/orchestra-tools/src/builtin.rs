@@ -38,6 +38,9 @@ of jobs (shell commands, programs or agents). Each job runs in its own git workt
 branch. resume_copilot_plan starts the plan, get_copilot_plan_status returns its progress. Jobs see only committed \
 files.";
 
+/// Returns the next step for a board without projects.
+pub type EmptyHint = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
+
 /// How the provider is set up.
 #[derive(Clone)]
 pub struct Options {
@@ -54,6 +57,8 @@ pub struct Options {
     pub engines: Option<Engines>,
     /// Whoever runs the plans; without, the group `plans` is not offered.
     pub plans: Option<Arc<dyn PlanService>>,
+    /// Source of the hint in a list of projects that is empty.
+    pub empty_hint: Option<EmptyHint>,
     /// Name of the job in a sandbox that is served: it has some of the tools, and neither prompts nor resources. Its calls
     /// act under this name.
     pub job: Option<String>,
@@ -68,6 +73,7 @@ impl Default for Options {
             begun: None,
             engines: None,
             plans: None,
+            empty_hint: None,
             job: None,
         }
     }
@@ -117,6 +123,7 @@ impl Builtin {
             options.bundle,
             options.engines,
             options.plans,
+            options.empty_hint,
         ));
         let tools = match is_for_job {
             true => groups::for_a_job(),

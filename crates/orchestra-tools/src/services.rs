@@ -8,6 +8,7 @@ use orchestra_memory::engine::{Engines, NearAnswer};
 use orchestra_store::{IssueRecord, PageRequest, ProjectRecord, Reader, Store};
 
 use crate::args::{Arg, Limit};
+use crate::builtin::EmptyHint;
 use crate::bundle::Bundle;
 use crate::failure::Failure;
 use crate::plan_service::PlanService;
@@ -21,6 +22,7 @@ pub(crate) struct Services {
     bundle: Arc<dyn Bundle>,
     engines: Option<Engines>,
     plans: Option<Arc<dyn PlanService>>,
+    empty_hint: Option<EmptyHint>,
 }
 
 impl Services {
@@ -30,6 +32,7 @@ impl Services {
         bundle: Arc<dyn Bundle>,
         engines: Option<Engines>,
         plans: Option<Arc<dyn PlanService>>,
+        empty_hint: Option<EmptyHint>,
     ) -> Self {
         let workspace_text = store.workspace().to_string_lossy().into_owned();
         Self {
@@ -39,6 +42,7 @@ impl Services {
             bundle,
             engines,
             plans,
+            empty_hint,
         }
     }
 
@@ -78,6 +82,11 @@ impl Services {
         engines
             .near(tool, &query.project, &query.text, query.limit)
             .await
+    }
+
+    /// Next step for a board without projects, if there is one besides creating a project.
+    pub(crate) fn empty_hint(&self) -> Option<&'static str> {
+        self.empty_hint.as_ref().and_then(|hint| hint())
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -19,7 +19,7 @@ use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetE
 use orchestra_mcp::{Limits, PartLook, Server, ServerStatus, client::tap::TapWatch};
 use orchestra_memory::engine::Engines;
 use orchestra_runner::plans::Plans;
-use orchestra_store::{self as store, PageRequest, Store};
+use orchestra_store::{self as store, Store};
 use orchestra_tools::{self as tools, Builtin, PlanService};
 use tokio::{
     runtime::{Builder, Runtime},
@@ -36,8 +36,7 @@ use crate::{
     output,
     stopping::{AFTER_SERVERS, CALLS, FILES},
     workspace::{
-        AUDIT, PROJECTS, check_checked_out, check_narrow, has_board_at, report_remote,
-        run_directory,
+        AUDIT, PROJECTS, check_checked_out, check_narrow, has_board_at, remote_hint, run_directory,
     },
 };
 use others::Others;
@@ -203,6 +202,7 @@ impl Serving {
         };
         let bundle = Arc::new(BundledResources::default());
         let engines = engine::of(config);
+        let hinted = config.clone();
         let plans = || {
             let mut options = plan_options(config, workspace, "orchestra");
             // A single call takes part only to change something.
@@ -219,6 +219,7 @@ impl Serving {
             plans: plans
                 .clone()
                 .map(|plans| Arc::new(plans) as Arc<dyn PlanService>),
+            empty_hint: Some(Arc::new(move || remote_hint(&hinted))),
             job: None,
         };
         if !config.servers.only_servers {
@@ -408,16 +409,6 @@ impl Serving {
         }
     }
 
-    /// Reports that a board without a project may be fetched.
-    pub(crate) fn report_empty_board(&self) {
-        let first = PageRequest::first(1);
-        let store = self.store.as_ref();
-        let projects = store.and_then(|store| store.read(|reader| reader.projects(&first)).ok());
-        if projects.is_some_and(|projects| projects.total == 0) {
-            report_remote(&self.config);
-        }
-    }
-
     /// Ends the servers of others, and writes what is still to be written: all of it by a deadline.
     pub(crate) async fn end(mut self, deadline: Instant) {
         let before = |rest| deadline.checked_sub(rest).unwrap_or(deadline);
@@ -491,7 +482,9 @@ fn report_new_board(config: &Config) {
         "creating a board in {}; --workspace names another directory",
         config.workspace.display()
     ));
-    report_remote(config);
+    if let Some(hint) = remote_hint(config) {
+        output::complain(hint);
+    }
 }
 
 /// An MCP server over a hub, as it is configured.

@@ -16,7 +16,7 @@ use crate::{
     config::{self, Config},
     env::Variable,
     exit::Failure,
-    output, servers,
+    servers,
 };
 
 /// The directory that makes a directory a workspace.
@@ -199,13 +199,13 @@ pub(crate) fn check_checked_out(workspace: &Path) -> Result<(), WorkspaceError> 
     }
 }
 
-/// Reports that the remote of a repository may have a board, for a board that is empty. Starts no program.
-pub(crate) fn report_remote(config: &Config) {
-    if matches!(config.home(), Ok(Home::Shared(_))) && has_remote(&config.workspace) {
-        output::complain(
-            "the board is empty; `orchestra sync` fetches the board of the git remote, if it has one",
-        );
-    }
+/// Hint for an empty board whose repository has a remote, which may have a board. Starts no program.
+pub(crate) fn remote_hint(config: &Config) -> Option<&'static str> {
+    let may_have_board =
+        matches!(config.home(), Ok(Home::Shared(_))) && has_remote(&config.workspace);
+    may_have_board.then_some(
+        "the board is empty; `orchestra sync` fetches the board of the git remote, if it has one",
+    )
 }
 
 /// Returns whether the git configuration of a workspace's repository names a remote.

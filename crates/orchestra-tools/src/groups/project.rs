@@ -10,7 +10,7 @@ use crate::args::{Arg, Limit};
 use crate::failure::Failure;
 use crate::services::{Services, page, project};
 use crate::tool::{Effect, Step, Tool};
-use crate::wire::{List, ProjectFull, ProjectRow};
+use crate::wire::{ProjectFull, ProjectRow};
 
 /// The most bytes of a PRD document.
 const MAX_PRD_BYTES: usize = 1024 * 1024;
@@ -79,12 +79,32 @@ struct ListProjects {
     cursor: Option<Arg<Cursor>>,
 }
 
-fn list(services: &Services, args: ListProjects) -> Result<Step<List<ProjectRow>>, Failure> {
+/// A page of projects.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+struct Projects {
+    items: Vec<ProjectRow>,
+    total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    /// Next step for a board without projects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
+}
+
+fn list(services: &Services, args: ListProjects) -> Result<Step<Projects>, Failure> {
     let request = page(args.limit, args.cursor);
     let found = services.read(|reader| Ok(reader.projects(&request)?))?;
-    Ok(Step::Done(List::of(found, |record| {
-        ProjectRow::new(&record)
-    })))
+    let hint = match found.total {
+        0 => services.empty_hint(),
+        _ => None,
+    };
+    Ok(Step::Done(Projects {
+        items: found.items.iter().map(ProjectRow::new).collect(),
+        total: found.total,
+        next_cursor: found.next_cursor,
+        hint,
+    }))
 }
 
 #[derive(Deserialize)]

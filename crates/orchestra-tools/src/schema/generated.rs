@@ -359,7 +359,7 @@ pub(super) const ALL: &[Schemas] = &[
         tool: "list_projects",
         input: r##"{"type":"object","additionalProperties":false,"properties":{"limit":{"type":"integer"},"cursor":{"type":"string"}}}"##,
         lean: None,
-        output: r##"{"type":"object","properties":{"items":{"type":"array","items":{"required":["slug","name","key","status","tasks","done"],"type":"object","properties":{"slug":{"type":"string"},"name":{"type":"string"},"key":{"type":"string"},"status":{"type":"string"},"tasks":{"type":"integer"},"done":{"type":"integer"}}}},"total":{"type":"integer"},"next_cursor":{"type":"string"}},"required":["items","total"]}"##,
+        output: r##"{"type":"object","properties":{"items":{"type":"array","items":{"required":["slug","name","key","status","tasks","done"],"type":"object","properties":{"slug":{"type":"string"},"name":{"type":"string"},"key":{"type":"string"},"status":{"type":"string"},"tasks":{"type":"integer"},"done":{"type":"integer"}}}},"total":{"type":"integer"},"next_cursor":{"type":"string"},"hint":{"type":"string"}},"required":["items","total"]}"##,
     },
     Schemas {
         tool: "list_requests",

@@ -1,5 +1,8 @@
 //! Weaknesses of answers: one shape, bounded, explained.
 
+use std::sync::Arc;
+
+use orchestra_tools::Options;
 use serde_json::json;
 
 use crate::bench::{Bench, ids, task};
@@ -47,6 +50,18 @@ async fn w18_lists_have_one_shape_empty_or_not() {
     ] {
         assert_eq!(status[list], json!([]), "{list}");
     }
+}
+
+#[tokio::test]
+async fn list_projects_of_an_empty_board_has_the_hint_of_the_program() {
+    let bench = Bench::with(Options {
+        empty_hint: Some(Arc::new(|| Some("fetch it"))),
+        ..Options::default()
+    });
+    let list = async || bench.ok("list_projects", json!({})).await;
+    assert_eq!(list().await["hint"], "fetch it");
+    bench.ok("create_project", json!({"name": "My App"})).await;
+    assert!(list().await.get("hint").is_none());
 }
 
 #[tokio::test]

@@ -156,9 +156,6 @@ async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
     {
         answer.refusal = Exit::Denied;
     }
-    if orchestra_tools::only_reads(&asked.name) == Some(true) {
-        serving.report_empty_board();
-    }
     serving.leave_plans().await;
     serving.close();
     answer

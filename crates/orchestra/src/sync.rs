@@ -13,8 +13,8 @@ use orchestra_runner::git::{
     shown_remote,
 };
 use orchestra_store::{
-    ActionError, BoardFiles, Effect, ExchangeError, Exchanged, Home, Options, ReadError, Store,
-    changes_between, files_to_parse,
+    ActionError, BoardFiles, Effect, ExchangeError, Exchanged, Home, Options, PageRequest,
+    ReadError, Store, changes_between, files_to_parse,
 };
 use std::{path::Path, time::Duration};
 
@@ -62,6 +62,8 @@ pub(crate) struct Outcome {
     pub(crate) sent: Vec<String>,
     /// Commit of the board; `None` where there is none, as after a preview.
     pub(crate) commit: Option<Commit>,
+    /// The board of this clone has no project.
+    pub(crate) is_empty: bool,
 }
 
 /// Reason why a board is not exchanged. The board stays as it is.
@@ -250,6 +252,8 @@ impl Exchange {
         }
         let run = round.run().await;
         if let Some(store) = round.store.take() {
+            let projects = store.read(|reader| reader.projects(&PageRequest::first(1)));
+            round.outcome.is_empty = projects.is_ok_and(|projects| projects.total == 0);
             crate::serving::close(&store);
         }
         // Commits can be possible again, also where the remote refuses them.

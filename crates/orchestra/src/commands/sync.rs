@@ -52,6 +52,8 @@ struct Answer {
     sent: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
+    #[serde(skip)]
+    is_empty: bool,
 }
 
 /// Exchanges the board.
@@ -89,6 +91,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             received,
             sent,
             commit,
+            is_empty,
         } = exchange.run(&config, &remote, effect).await?;
         Ok::<_, Failure>(Answer {
             remote: remote.shown(),
@@ -97,6 +100,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             received,
             sent,
             commit: commit.map(|commit| commit.to_string()),
+            is_empty,
         })
     })?;
     drop(turning);
@@ -128,7 +132,14 @@ fn text(answer: &Answer) -> String {
         }
     }
     if text.is_empty() {
-        text = format!("the board and {} have the same content\n", answer.remote);
+        let remote = &answer.remote;
+        text = match answer.is_empty {
+            true => format!(
+                "neither this board nor {remote} has a project yet: run `orchestra sync` in the clone that has the \
+                 board, then again here\n"
+            ),
+            false => format!("the board and {remote} have the same content\n"),
+        };
     }
     output::printable(&text).into_owned()
 }

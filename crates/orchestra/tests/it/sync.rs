@@ -493,8 +493,14 @@ fn empty_board_in_a_clone_names_sync_until_it_has_a_project() {
         (Some(0), [1, 0]),
         "{listed:?}"
     );
+    for words in [&["sync", "--dry-run"][..], &["sync"], &["sync"]] {
+        let nothing = clones.run(&two, words);
+        assert!(nothing.out.starts_with("neither this board"), "{nothing:?}");
+    }
     clones.sync(&clones.one(), &[]);
     clones.sync(&two, &[]);
+    let same = clones.run(&two, &["sync"]);
+    assert!(same.out.contains("have the same content"), "{same:?}");
     let listed = clones.run(&two, &list);
     assert_eq!(
         (listed.code, hints(&listed)),

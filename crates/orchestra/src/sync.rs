@@ -287,6 +287,15 @@ impl Exchange {
         Ok(outcome)
     }
 
+    /// Returns whether a text is a name, not a URL or path, and none of a remote of the repository.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub(crate) async fn lacks(&self, name: &str) -> Result<bool, Failure> {
+        let known = self.repository.remotes().await.map_err(failure)?;
+        Ok(!name.contains(['/', '\\', ':']) && !known.iter().any(|remote| remote == name))
+    }
+
     /// The newest commits of the board.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use orchestra_runner::git::shown_remote;
 use serde::Deserialize;
 
 use super::{
-    Entry, Setting,
+    Entry, FILE, Origin, Setting,
     file::{ConfigFile, ParseError, within, wrong},
     model::own_file,
     settle,
@@ -155,6 +155,11 @@ impl SyncSettings {
     /// Name or URL of the remote; `None` where nothing is exchanged in the background.
     pub(crate) fn remote(&self) -> Option<&str> {
         self.remote.value.as_deref()
+    }
+
+    /// Returns whether the user's own file names the remote, which is then meant for every workspace that has it.
+    pub(crate) fn is_for_all(&self, workspace: &Path) -> bool {
+        matches!(&self.remote.origin, Origin::File(file) if *file != workspace.join(FILE))
     }
 
     /// Branch of the remote that has the board, unless it is on the reference of its own.

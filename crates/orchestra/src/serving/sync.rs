@@ -12,7 +12,7 @@ use std::{
 use orchestra_fs::Lock;
 use orchestra_mcp::{PartLook, ServerPart, ServerStatus};
 use orchestra_runner::git::shown_remote;
-use orchestra_store::Store;
+use orchestra_store::{Home, Store};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -164,23 +164,27 @@ impl Worker {
         let exchanged = spawn_blocking(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    _ = stopped.wait_for(|stopped| *stopped) => Ok(false),
-                    exchanged = exchange(&config, &store) => exchanged.map(|()| true),
+                    _ = stopped.wait_for(|stopped| *stopped) => Ok(None),
+                    exchanged = exchange(&config, &store) => exchanged.map(Some),
                 }
             })
         });
-        let outcome = match exchanged.await {
-            Ok(Ok(true)) => Ok(()),
-            Ok(Err(failure)) => Err(output::in_a_line(&failure.text())),
-            Ok(Ok(false)) => return last.clone(),
-            Err(error) => Err(error.to_string()),
+        let (outcome, success) = match exchanged.await {
+            Ok(Ok(Some(status))) => (Ok(()), status),
+            Ok(Ok(None)) => return last.clone(),
+            Ok(Err(failure)) => (
+                Err(output::in_a_line(&failure.text())),
+                ServerStatus::Available,
+            ),
+            Err(error) => (Err(error.to_string()), ServerStatus::Available),
         };
         let attempt = last.next(outcome);
         let status = match (attempt.error(), last.error()) {
-            (None, None) => ServerStatus::Connected,
-            (None, Some(_)) => {
-                tracing::info!("the board is exchanged again");
-                ServerStatus::Connected
+            (None, before) => {
+                if before.is_some() && success == ServerStatus::Connected {
+                    tracing::info!("the board is exchanged again");
+                }
+                success
             }
             (Some(error), before) => {
                 if before != Some(error) {
@@ -195,7 +199,18 @@ impl Worker {
     }
 }
 
-async fn exchange(config: &Config, store: &Store) -> Result<(), Failure> {
+/// Exchanges the board and returns the status of success: not connected where the remote is meant for all workspaces,
+/// and this one does not have it.
+async fn exchange(config: &Config, store: &Store) -> Result<ServerStatus, Failure> {
+    let name = config.sync.remote().unwrap_or_default();
+    let is_for_all = config.sync.is_for_all(&config.workspace);
+    if is_for_all && matches!(config.home(), Ok(Home::Checkout)) {
+        return Ok(ServerStatus::Available);
+    }
+    let exchange = Exchange::open(&config.workspace).await?;
+    if is_for_all && exchange.lacks(name).await? {
+        return Ok(ServerStatus::Available);
+    }
     let is_trusted = config.trusted_by().is_some();
     let last = store.last_exchange().map_err(anyhow::Error::from)?;
     if last.is_none() && !is_trusted {
@@ -203,13 +218,12 @@ async fn exchange(config: &Config, store: &Store) -> Result<(), Failure> {
             "this board was never exchanged: run `orchestra sync` once, or list the workspace in trusted_directories",
         ));
     }
-    let exchange = Exchange::open(&config.workspace).await?;
-    let remote = config.sync.remote().map(str::to_owned);
+    let remote = Some(name.to_owned());
     let remote = exchange.remote(remote, config.sync.branch()).await?;
     let remote = match is_trusted {
         true => remote,
         false => remote.in_background(),
     };
     exchange.run_in(config, store, &remote).await?;
-    Ok(())
+    Ok(ServerStatus::Connected)
 }

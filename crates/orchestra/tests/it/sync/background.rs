@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Stdio};
 
 use super::{Clones, tip};
 use crate::one_board::git;
-use crate::support::{Running, get, until};
+use crate::support::{Running, get, run_directory, until};
 
 /// Sets `[sync]` in the user's own configuration.
 pub(super) fn configure(clones: &Clones, text: &str) {
@@ -135,6 +135,19 @@ fn failed_background_exchange_is_reported_until_one_succeeds() {
     assert!(doctor.out.contains("../none-such"), "{doctor:?}");
     // A remote that the command names is another one than that of the configuration.
     clones.sync(&one, &["origin"]);
+    let doctor = clones.run(&one, &["doctor"]);
+    assert!(!doctor.out.contains("sync: "), "{doctor:?}");
+}
+
+#[test]
+fn repository_without_the_remote_of_the_user_has_nothing_to_exchange() {
+    let clones = Clones::new();
+    let one = clones.one();
+    let attempt = run_directory(&one, &clones.repository.workspace.home()).join("sync.json");
+    configure(&clones, "remote = \"elsewhere\"");
+    let (_up, address) = up(&clones, &one);
+    until(|| attempt.exists().then_some(()));
+    await_status(&address, "available");
     let doctor = clones.run(&one, &["doctor"]);
     assert!(!doctor.out.contains("sync: "), "{doctor:?}");
 }

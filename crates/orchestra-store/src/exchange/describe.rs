@@ -7,7 +7,7 @@ use orchestra_board::{Change, Edit, Event, IssueId, Title};
 use super::BoardFiles;
 use crate::files::place::{Part, Place};
 use crate::merge::CONFLICT;
-use crate::toon::history;
+use crate::toon::{Document, IssuePlace, history};
 
 /// Describes the changes from one board to another, one line each.
 #[must_use]
@@ -40,7 +40,11 @@ pub fn changes_between(before: &BoardFiles, after: &BoardFiles) -> Vec<String> {
                 if renumbered.is_some() || !events.is_empty() {
                     described.insert(key);
                 }
-                lines.extend(events.iter().filter_map(|event| line(&place.id, event)));
+                lines.extend(events.iter().filter_map(|event| {
+                    let is_lost = has_lost_title(event, &events);
+                    let current = is_lost.then(|| title_in(after, &place)).flatten();
+                    line(&place.id, event, current)
+                }));
             }
             Place::Issue(place, Part::Fields | Part::Description) => {
                 let key = (place.project.clone(), place.id.clone());
@@ -116,11 +120,38 @@ fn title(event: Event) -> Option<Title> {
     }
 }
 
-/// Describes an event of an issue. Returns `None` for claims, which do not leave their clone.
-fn line(id: &IssueId, event: &Event) -> Option<String> {
+/// Returns whether an event gives its issue a title that a merge moved to a comment, which is one of these events.
+fn has_lost_title(event: &Event, events: &[Event]) -> bool {
+    let Change::Edited(Edit::Title(title)) = &event.change else {
+        return false;
+    };
+    let end = format!(": {title}");
+    events.iter().any(|event| match &event.change {
+        Change::Commented { text } => {
+            text.as_str().starts_with("title on ") && text.as_str().ends_with(&end)
+        }
+        _ => false,
+    })
+}
+
+/// Title of an issue in the files of a board.
+fn title_in(files: &BoardFiles, place: &IssuePlace) -> Option<String> {
+    let path = Place::Issue(place.clone(), Part::Fields).path();
+    let text = String::from_utf8_lossy(files.files().get(&path)?);
+    Document::parse(&path, &text).ok()?.text("title").ok()
+}
+
+/// Describes an event of an issue. `current` is the title of the issue, where a comment has that of the event. Returns
+/// `None` for claims, which do not leave their clone.
+fn line(id: &IssueId, event: &Event, current: Option<String>) -> Option<String> {
     let text = match &event.change {
         Change::IssueCreated(issue) => format!("created: {}", issue.title),
-        Change::Edited(Edit::Title(title)) => format!("title: {title}"),
+        Change::Edited(Edit::Title(title)) => match current {
+            Some(current) if current != title.as_str() => {
+                format!("title: {current}; a comment has the other value: {title}")
+            }
+            _ => format!("title: {title}"),
+        },
         Change::Edited(edit) => format!("{} changed", edit.field()),
         Change::Moved { to } => format!("moved to {to}"),
         Change::StateChanged { from, to, .. } => format!("{from} → {to}"),

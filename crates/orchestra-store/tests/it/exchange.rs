@@ -247,7 +247,11 @@ fn field_that_two_clones_change_keeps_both_values() {
     for replica in [&mut one, &mut two] {
         replica.sync(&mut remote);
     }
+    let before = one.files();
     one.sync(&mut remote);
+    let received = changes_between(&before, &one.files());
+    let line = "MA-4 title: From one; a comment has the other value: From two";
+    assert!(received.contains(&line.to_owned()), "{received:?}");
     assert_eq!(one.files(), two.files());
     assert_eq!(one.title("MA-4"), "From one");
     assert!(

@@ -256,8 +256,10 @@ fn value_that_two_clones_set_is_shown_on_both() {
         "{sent}"
     );
     let received = clones.sync(&one, &[])["received"].to_string();
+    let title = "MA-3 title: From one; a comment has the other value: From two";
     for changes in [&sent, &received] {
         assert!(changes.contains("MA-3 has a conflict"), "{changes}");
+        assert!(changes.contains(title), "{changes}");
     }
     for clone in [&one, &two] {
         let task = clones.get(clone, "MA-3");

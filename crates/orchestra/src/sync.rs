@@ -125,10 +125,10 @@ impl SyncError {
                     GitError::Name { .. } => Failure::Usage,
                     _ => Failure::Failed,
                 };
-                kind(anyhow::anyhow!("{:#}: {hint}", anyhow::Error::from(error)))
+                kind(anyhow::anyhow!("{:#}; {hint}", anyhow::Error::from(error)))
             }
             Self::Rejected(error) => Failure::Failed(anyhow::anyhow!(
-                "{:#}: if the remote accepts only branches, run `orchestra sync --branch NAME`",
+                "{:#}; if the remote accepts only branches, run `orchestra sync --branch NAME`",
                 anyhow::Error::from(error)
             )),
             error => Failure::Failed(error.into()),

@@ -62,7 +62,7 @@ pub enum GitError {
         source: io::Error,
     },
     /// Git said no.
-    #[error("{operation} ({subject}): git ended with {status}: {}", one_line(.stderr))]
+    #[error("{operation} ({subject}): git ended with {}{}", .status.replace(": ", " "), written(.stderr))]
     Failed {
         /// What was attempted.
         operation: &'static str,
@@ -308,7 +308,7 @@ impl GitError {
                     .to_owned()
             }
             Self::Failed { .. } => {
-                "the output of git names the problem; fix it and retry".to_owned()
+                "fix the problem that git names, and retry".to_owned()
             }
             Self::TimedOut { .. } => {
                 "retry when the machine or its disk is less busy, or allow git more time".to_owned()
@@ -364,11 +364,24 @@ impl GitError {
     }
 }
 
-/// The lines that git has written, as one.
+/// The lines that git has written, as one, without its general advice about remotes at the end.
 fn one_line(stderr: &str) -> String {
+    const ADVICE: &str = "Please make sure you have the correct access rights";
     let lines = stderr.lines().map(str::trim);
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let lines = lines.take_while(|line| !line.starts_with(ADVICE));
+    let lines: Vec<&str> = lines
+        .filter(|line| !line.is_empty())
+        .map(|line| line.strip_suffix('.').unwrap_or(line))
+        .collect();
     lines.join("; ").replace(":; ", ": ")
+}
+
+/// The lines that git has written, as the end of a sentence.
+fn written(stderr: &str) -> String {
+    match one_line(stderr) {
+        line if line.is_empty() => line,
+        line => format!(" and wrote `{line}`"),
+    }
 }
 
 /// Returns whether git has written that a program of `filter.NAME.clean`, `.smudge` or `.process` failed.
@@ -418,5 +431,29 @@ pub(super) fn classify(
         subject,
         status,
         stderr,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::classify;
+
+    #[test]
+    fn error_quotes_what_git_has_written_without_its_general_advice() {
+        let written = "fatal: 'origin' does not appear to be a git repository\n\
+             fatal: Could not read from remote repository.\n\n\
+             Please make sure you have the correct access rights\nand the repository exists.";
+        let shown = |status: &str, written: &str| {
+            classify("fetch", "origin".into(), status.into(), written.into()).to_string()
+        };
+        assert_eq!(
+            shown("exit status: 128", written),
+            "fetch (origin): git ended with exit status 128 and wrote `fatal: 'origin' does not appear to be a git \
+             repository; fatal: Could not read from remote repository`"
+        );
+        assert_eq!(
+            shown("signal: 9 (SIGKILL)", ""),
+            "fetch (origin): git ended with signal 9 (SIGKILL)"
+        );
     }
 }

@@ -127,7 +127,8 @@ fn a_name_of_several_plans_is_the_open_one_or_the_newest_and_what_was_done_befor
     let shown = newest(&["show", "Same"]);
     assert!(shown.err.contains("using the open one"), "{shown:?}");
     assert!(shown.out.contains("pending-start"), "{shown:?}");
-    assert!(shown.out.contains("4 at once: maxParallel"), "{shown:?}");
+    let by_default = "4 at once: maxParallel of the plan, 4 by default";
+    assert!(shown.out.contains(by_default), "{shown:?}");
     // What cannot be undone is asked for by an id, and of two that are open none is taken.
     let deleted = plan(&workspace, &["delete", "same"]);
     assert_eq!(deleted.code, Some(3), "{deleted:?}");

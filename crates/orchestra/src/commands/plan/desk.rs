@@ -196,13 +196,18 @@ impl Desk {
     pub(super) fn bound(&self, settings: &PlanSettings) -> String {
         let options = self.plans.options();
         let own = settings.max_parallel.get();
+        let usual = PlanSettings::of(settings.name.clone());
+        let of_plan = match own == usual.max_parallel.get() {
+            true => format!("maxParallel of the plan, {own} by default"),
+            false => "maxParallel of the plan".to_owned(),
+        };
         let machine = options.machine.as_ref();
         let machine = machine.map_or(0, |machine| {
             u64::try_from(machine.slots).unwrap_or(u64::MAX)
         });
         // Of several that say the same, the plan's own is the one to look at.
         let limits = [
-            (own, "maxParallel of the plan"),
+            (own, of_plan.as_str()),
             (
                 u64::from(options.limits.total),
                 "plans.max_jobs of orchestra.toml, for all plans of the workspace",

@@ -110,6 +110,14 @@ fn a_name_of_several_plans_is_the_open_one_or_the_newest_and_what_was_done_befor
     );
     assert!(second.err.contains("expectsNoChanges"), "{second:?}");
     assert!(second.out.contains("plan retry"), "{second:?}");
+    // The job that validates and merges the result counts for the share of those that succeeded.
+    let listed = plan(&workspace, &["list"]).out;
+    let rows = listed.lines().skip(1).map(|row| {
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        cells[1..4].join(" ")
+    });
+    let rows: Vec<String> = rows.collect();
+    assert_eq!(rows, ["succeeded 100% 1", "failed 0% 1"], "{listed}");
     let newest = |words: &[&str]| {
         let said = plan(&workspace, words);
         assert_eq!(said.code, Some(0), "{said:?}");

@@ -75,6 +75,9 @@ struct ListRow {
     usage: Usage,
     #[serde(skip)]
     took: String,
+    /// Number of jobs of its file: without the job that validates and merges the result.
+    #[serde(skip)]
+    jobs: usize,
 }
 
 /// Lists plans.
@@ -99,6 +102,11 @@ pub(super) async fn list(
                 },
                 usage: *plan.usage(),
                 took: if is_still { String::new() } else { took(plan) },
+                jobs: plan
+                    .jobs()
+                    .iter()
+                    .filter(|job| !job.is_validation())
+                    .count(),
             }
         });
         rows.collect()
@@ -140,9 +148,11 @@ pub(super) async fn list(
                 .map(|listed| {
                     let ListRow { row, .. } = listed;
                     let id: String = row.id.to_string().chars().take(8).collect();
-                    let done = format!("{}%", row.progress);
+                    // A plan whose result is not merged yet, or never, has less than 100%.
+                    let done = row.counts.succeeded * 100 / row.counts.total().max(1);
+                    let done = format!("{done}%");
                     let span = listed.took.clone();
-                    let jobs = row.nodes.to_string();
+                    let jobs = listed.jobs.to_string();
                     let status = match row.waits_for_trust {
                         true => "untrusted".to_owned(),
                         false => row.status.to_string(),

@@ -38,6 +38,21 @@ pub(crate) const HOOK_SCRIPT: &str = "orchestra-mcp-hook.sh";
 /// Heading of the part of a guide that names agents.
 const ROLES: &str = "## Roles";
 
+/// For each guide a word of its text, and the line with which a guide of the user that lacks this word leads to the board.
+const LINES: [(&str, &str, &str); 3] = [
+    ("CLAUDE.md", "AGENTS.md", "@AGENTS.md"),
+    (
+        "AGENTS.md",
+        "list_projects",
+        "The work is tracked on the board of the MCP server `orchestra`: start with its tool `list_projects`.",
+    ),
+    (
+        "CONTEXT.md",
+        "get_context",
+        "At the start of a session, call `get_context` of the MCP server `orchestra`.",
+    ),
+];
+
 /// Bundled skills and agents that a choice of users installs.
 #[derive(
     Debug,
@@ -181,6 +196,14 @@ impl Resource {
         text.truncate(text.trim_end().len());
         text.push('\n');
         Cow::Owned(text)
+    }
+
+    /// Returns the line that a file of the user needs in the place of this guide.
+    pub(crate) fn missing_line(&self, text: &str) -> Option<&'static str> {
+        let (_, word, line) = LINES
+            .into_iter()
+            .find(|(name, ..)| self.kind == Kind::Guide && *name == self.name)?;
+        (!text.contains(word)).then_some(line)
     }
 
     /// Where it belongs, relative to the workspace.
@@ -376,6 +399,15 @@ mod tests {
             "{without_agents}"
         );
         assert!(!without_agents.contains(ROLES), "{without_agents}");
+    }
+
+    #[test]
+    fn guide_of_the_user_lacks_a_line_unless_it_has_the_word_of_the_bundled_one() {
+        for guide in of_kind(Kind::Guide) {
+            assert_eq!(guide.missing_line(guide.text), None, "{}", guide.name);
+            let line = guide.missing_line("# Mine\n").unwrap();
+            assert_eq!(guide.missing_line(line), None, "{line}");
+        }
     }
 
     #[test]

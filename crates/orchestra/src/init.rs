@@ -304,12 +304,13 @@ impl Installer {
                 self.record(&path, Action::Refused, Some(reason.to_owned()));
                 return Ok(());
             }
-            Some(_) => {
-                self.record(
-                    &path,
-                    Action::Kept,
-                    Some("it was edited, or was not created by Orchestra".into()),
-                );
+            Some(text) => {
+                let mut reason = "it was edited, or was not created by Orchestra".to_owned();
+                if let Some(line) = resource.missing_line(text) {
+                    reason.push_str("; add this line, with which agents find the board: ");
+                    reason.push_str(line);
+                }
+                self.record(&path, Action::Kept, Some(reason));
                 return Ok(());
             }
         };

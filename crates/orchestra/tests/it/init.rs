@@ -233,7 +233,12 @@ fn comments_edits_and_others_entries_are_kept() {
         "{\n  \"mcpServers\": {\n    /* a friend */ \"other\": { \"command\": \"o\" }\n  }\n}\n",
     );
     workspace.write("CLAUDE.md", "# Mine\n");
-    assert_eq!(workspace.run(["init"]).code, Some(0));
+    let done = workspace.run(["init"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let kept = done.out.lines().find(|line| line.starts_with("kept "));
+    let kept = kept.unwrap_or_default();
+    assert!(kept.contains("CLAUDE.md: it was edited"), "{done:?}");
+    assert!(kept.ends_with(": @AGENTS.md"), "{done:?}");
     assert_snapshot!(workspace.read(".mcp.json"), @r#"
     {
       "mcpServers": {

@@ -6,7 +6,7 @@ mod clients;
 mod hooks;
 pub(crate) mod ignore;
 pub(crate) mod jsonc;
-pub(crate) mod manifest;
+mod manifest;
 mod steps;
 
 use std::{
@@ -216,6 +216,7 @@ impl Installer {
         if with_hooks && !self.left_alone(&hook_script(), Action::Refused) {
             self.edit(Path::new(hooks::SETTINGS), hooks::add)?;
         }
+        self.record_manifest();
         Ok(())
     }
 
@@ -249,7 +250,20 @@ impl Installer {
                 self.remove_resource(&path)?;
             }
         }
+        self.record_manifest();
         Ok(())
+    }
+
+    /// Records the change of the manifest, if there is one.
+    fn record_manifest(&mut self) {
+        let none = Manifest::default();
+        let action = match (&self.before, &self.manifest) {
+            (before, after) if before == after => return,
+            (before, _) if *before == none => Action::Created,
+            (_, after) if *after == none => Action::Removed,
+            _ => Action::Updated,
+        };
+        self.record(Path::new(manifest::PATH), action, None);
     }
 
     /// Writes the manifest, also when something failed, and hands out the steps.

@@ -16,7 +16,7 @@ use crate::{
     config::{Config, Overrides},
     env::Variable,
     exit::{Exit, Failure},
-    init::{Action, Choices, Client, Effect, InitError, Installer, Step, ignore, manifest},
+    init::{Action, Choices, Client, Effect, InitError, Installer, Step, ignore},
     logging,
     output::{self, Format},
     workspace,
@@ -233,10 +233,7 @@ fn to_commit<'a>(report: &'a Report<'_>) -> BTreeSet<&'a str> {
         .any(|directory| directory.join(".git").exists());
     let written = report.steps.iter().filter(|step| step.is_written());
     let written = written.filter(|_| is_in_git);
-    // The list of the installed files is no step.
-    let manifest = report.workspace.join(manifest::PATH);
-    let manifest = Some(manifest::PATH).filter(|_| is_in_git && manifest.exists());
-    let paths = written.map(|step| step.path.as_str()).chain(manifest);
+    let paths = written.map(|step| step.path.as_str());
     let is_committed = |path: &&str| {
         let top = path.split('/').next().unwrap_or_default();
         ![".git", workspace::PROJECTS].contains(&top)

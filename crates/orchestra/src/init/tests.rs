@@ -70,7 +70,9 @@ fn twice_is_once_and_taking_out_leaves_nothing() {
         "{second:?}"
     );
     assert_eq!(snapshot(&workspace), files);
-    uninstall(&workspace);
+    assert_eq!(action(&first, manifest::PATH), Action::Created);
+    let removed = uninstall(&workspace);
+    assert_eq!(action(&removed, manifest::PATH), Action::Removed);
     assert_eq!(snapshot(&workspace), BTreeMap::new());
     assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 0);
 }

@@ -77,6 +77,7 @@ fn an_empty_repository_is_set_up_once() {
     created   CONTEXT.md
     created   .claude/hooks/orchestra-mcp-hook.sh
     created   .claude/settings.json
+    created   .claude/.orchestra-manifest.json
 
     Commit these files:
 
@@ -215,6 +216,7 @@ fn what_cannot_be_understood_is_refused_and_named() {
     created   CONTEXT.md
     created   .claude/hooks/orchestra-mcp-hook.sh
     refused   .claude/settings.json: the file does not hold a JSON object
+    created   .claude/.orchestra-manifest.json
     error: 3 files were not changed; fix the problems above, then run the command again
     ");
     assert_eq!(workspace.read(".mcp.json"), "{ \"mcpServers\": ");

@@ -175,19 +175,21 @@ impl State {
     pub const fn advice(self) -> Option<&'static str> {
         match self {
             Self::InProgress => Some("implement it; leaving needs evidence of the tests you ran"),
-            Self::ReadyForTesting => {
-                Some("waits for a tester; advance without evidence to start testing")
-            }
+            Self::ReadyForTesting => Some(
+                "waits for a tester; advance without evidence to start testing; release_task hands it over",
+            ),
             Self::InTesting => {
                 Some("verify coverage and edge cases; leaving needs evidence of that")
             }
-            Self::ReadyForDocs => {
-                Some("waits for documentation; advance without evidence to start writing")
-            }
+            Self::ReadyForDocs => Some(
+                "waits for documentation; advance without evidence to start writing; release_task hands it over",
+            ),
             Self::InDocs => {
                 Some("write the documentation; leaving needs evidence of what was written")
             }
-            Self::Documented => Some("waits for review; advance without evidence to start it"),
+            Self::Documented => Some(
+                "waits for review; advance without evidence to start it; release_task hands it over",
+            ),
             Self::InReview => {
                 Some("review it; advance with evidence to approve, or reject it with a reason")
             }
@@ -295,6 +297,10 @@ mod tests {
             names(State::is_waiting),
             ["ready-for-testing", "ready-for-docs", "documented"]
         );
+        for state in State::ALL {
+            let advice = state.advice().unwrap_or_default();
+            assert_eq!(advice.contains("release_task"), state.is_waiting());
+        }
         assert_eq!(names(State::is_final), ["done", "rejected", "cancelled"]);
         let mut path = vec![State::InProgress];
         while let Some(next) = path[path.len() - 1].next() {

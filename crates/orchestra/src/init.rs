@@ -29,6 +29,7 @@ use manifest::{Manifest, ManifestError};
 use steps::Edit;
 
 pub(crate) use clients::Client;
+pub(crate) use manifest::PATH as MANIFEST;
 pub(crate) use steps::{Action, Step};
 
 /// Whether files are changed.

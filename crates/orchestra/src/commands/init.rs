@@ -16,7 +16,7 @@ use crate::{
     config::{Config, Overrides},
     env::Variable,
     exit::{Exit, Failure},
-    init::{Action, Choices, Client, Effect, InitError, Installer, Step, ignore},
+    init::{Action, Choices, Client, Effect, InitError, Installer, MANIFEST, Step, ignore},
     logging,
     output::{self, Format},
     workspace,
@@ -71,6 +71,9 @@ struct Report<'a> {
     /// The workspace was looked for, and is not the current directory.
     #[serde(skip)]
     found_above: bool,
+    /// The main checkout, if git tracks there what was created here.
+    #[serde(skip)]
+    elsewhere: Option<PathBuf>,
 }
 
 /// Does it.
@@ -118,14 +121,23 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     steps.extend(done.map_err(failure)?);
 
     let (dry_run, uninstall) = (arguments.dry_run, arguments.uninstall);
+    let elsewhere = tracked_elsewhere(&config, &steps);
     let report = Report {
         workspace: &config.workspace,
         dry_run,
         uninstall,
         steps,
         found_above,
+        elsewhere,
     };
     Format::of_flag(arguments.json).print(&report, text)?;
+    if let Some(main) = &report.elsewhere {
+        output::complain(&format!(
+            "warning: git tracks such files in {}: run `orchestra init --uninstall` here, and merge its branch instead of \
+             committing them a second time",
+            main.display()
+        ));
+    }
     if !uninstall {
         for finding in board::left_behind(&config.workspace)? {
             output::complain(&format!("warning: {finding}"));
@@ -173,6 +185,18 @@ fn make_board(config: &Config, effect: Effect) -> Result<Step, Failure> {
         action,
         reason: None,
     })
+}
+
+/// Returns the main checkout, if git tracks there the files that the steps created in a linked worktree.
+fn tracked_elsewhere(config: &Config, steps: &[Step]) -> Option<PathBuf> {
+    let is_new = |step: &Step| step.path == MANIFEST && step.action == Action::Created;
+    let Ok(Home::Shared(home)) = config.home() else {
+        return None;
+    };
+    let main = home.mirror().filter(|main| *main != config.workspace)?;
+    let has_files = || main.join(MANIFEST).is_file();
+    let is_tracked = || orchestra_place::is_tracked(&main.join(".claude"));
+    (steps.iter().any(is_new) && has_files() && is_tracked()).then(|| main.to_owned())
 }
 
 /// Has git ignore the files of a board that all checkouts share.
@@ -225,14 +249,15 @@ fn next_steps(clients: &[&str], workspace: &Path, files: &BTreeSet<&str>) -> Str
     )
 }
 
-/// Written files that a user commits after the steps. Those of a directory below `.claude` are one entry.
+/// Written files that a user commits after the steps, if they are not merged instead. Those of a directory below
+/// `.claude` are one entry.
 fn to_commit<'a>(report: &'a Report<'_>) -> BTreeSet<&'a str> {
     let is_in_git = report
         .workspace
         .ancestors()
         .any(|directory| directory.join(".git").exists());
     let written = report.steps.iter().filter(|step| step.is_written());
-    let written = written.filter(|_| is_in_git);
+    let written = written.filter(|_| is_in_git && report.elsewhere.is_none());
     let paths = written.map(|step| step.path.as_str());
     let is_committed = |path: &&str| {
         let top = path.split('/').next().unwrap_or_default();

@@ -1,11 +1,18 @@
 //! `orchestra init` in real repositories.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Said, Workspace, said};
+use crate::{
+    one_board::{Repository, git},
+    support::{Said, Workspace, said},
+};
 
 /// Every file outside of `.git` and `.projects`, with its text.
 fn files(workspace: &Workspace) -> BTreeMap<PathBuf, String> {
@@ -749,4 +756,26 @@ fn unknown_choice_and_choice_with_uninstall_are_usage_errors() {
         assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
         assert!(!workspace.join(".claude").exists(), "{arguments:?}");
     }
+}
+
+#[test]
+fn init_in_a_linked_worktree_names_the_main_checkout_that_has_the_files_in_git() {
+    let repository = Repository::new("");
+    let (main, linked) = (repository.main(), repository.linked());
+    let is_warned = |directory: &Path, words: &[&str]| {
+        let done = repository.run(directory, words);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(
+            !done.out.contains("git add") || directory == main,
+            "{done:?}"
+        );
+        done.err.contains("merge its branch")
+    };
+    assert!(!is_warned(&main, &["init"]));
+    assert!(!is_warned(&linked, &["init", "--dry-run"]));
+    git(&main, &["add", "--all"]);
+    git(&main, &["commit", "--quiet", "--message", "Configure"]);
+    assert!(!is_warned(&main, &["init"]));
+    assert!(is_warned(&linked, &["init"]));
+    assert!(!is_warned(&linked, &["init", "--uninstall"]));
 }

@@ -5,7 +5,7 @@ mod aside;
 mod plans;
 mod surroundings;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use clap::Args;
 use orchestra_runner::git::shown_remote;
@@ -16,7 +16,7 @@ use crate::{
     board,
     cli::{Common, examples},
     commands::progress::Turning,
-    config::{Config, Overrides},
+    config::{self, Config, Overrides},
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
@@ -31,6 +31,9 @@ const CATCHING_UP: Duration = Duration::from_secs(30);
 
 /// How long the readable files may take to catch up at the end.
 const CLOSING: Duration = Duration::from_secs(5);
+
+/// Maximum size of the file `HEAD` of git.
+const MAX_HEAD_BYTES: u64 = 4_096;
 
 /// Check the board, plans, configurations, git and certificates, and repair them
 ///
@@ -109,14 +112,18 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     })
 }
 
-/// Reports files of a shared board that git tracks: its commands change them, and each change is taken for an edit.
+/// Reports files of a shared board that git tracks: its commands change them, and each change is taken for an edit. A
+/// commit that is checked out without a branch is left as it is.
 fn tracked_mirror(home: &Home) -> Found {
     let mut found = Found::default();
     let Home::Shared(home) = home else {
         return found;
     };
-    let mirror = home.mirror().map(|main| main.join(PROJECTS));
-    if let Some(mirror) = mirror.filter(|mirror| orchestra_place::is_tracked(mirror)) {
+    let Some(main) = home.mirror() else {
+        return found;
+    };
+    let mirror = main.join(PROJECTS);
+    if orchestra_place::is_tracked(&mirror) && !is_detached(main) {
         let mirror = mirror.display();
         found.still(format!(
             "{mirror}: git tracks the files of a board that all worktrees share; run `git rm -r --cached --quiet \
@@ -124,6 +131,14 @@ fn tracked_mirror(home: &Home) -> Found {
         ));
     }
     found
+}
+
+/// Returns whether the main checkout is on a commit and on no branch.
+fn is_detached(main: &Path) -> bool {
+    let found = orchestra_place::repository(main, config::safety(main));
+    let head =
+        found.and_then(|(git, _)| orchestra_fs::read(&git.join("HEAD"), MAX_HEAD_BYTES).ok()?);
+    head.is_some_and(|head| !head.starts_with(b"ref: "))
 }
 
 /// Reports that the last exchange of the board in the background failed.

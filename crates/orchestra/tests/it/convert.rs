@@ -148,6 +148,10 @@ fn tracked_board_converted_from_a_linked_worktree_is_complete_in_both() {
     }
     let doctor = repository.run(&main, &["doctor"]);
     assert!(doctor.out.contains("git tracks the files"), "{doctor:?}");
+    git(&main, &["switch", "--quiet", "--detach"]);
+    let detached = repository.run(&main, &["doctor"]);
+    assert!(!detached.out.contains("git tracks"), "{detached:?}");
+    git(&main, &["switch", "--quiet", "-"]);
     let words: Vec<&str> = TRACKED.split(' ').skip(1).collect();
     git(&main, &words);
     git(&main, &["commit", "--quiet", "--message", "No board"]);

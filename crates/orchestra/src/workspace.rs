@@ -48,6 +48,17 @@ pub(crate) enum WorkspaceError {
          name another workspace with --workspace", .0.display()
     )]
     NoBoardInClone(PathBuf),
+    /// It has no board, and that of the main checkout is in files which travel with commits.
+    #[error(
+        "no board in {}: the board of {} is in the files of its branch (mode `checkout`); commit them there and merge \
+         that branch, or create another board with `orchestra init`", workspace.display(), main.display()
+    )]
+    NoBoardOnBranch {
+        /// The directory.
+        workspace: PathBuf,
+        /// The directory in the main checkout.
+        main: PathBuf,
+    },
     /// Its board is among the files that git tracks, and they are not in the checkout: it is sparse, or they were removed.
     #[error(
         "no board in {}: git tracks .projects, but the checkout does not have it; restore it with \
@@ -182,9 +193,25 @@ pub(crate) fn check_board(workspace: &Path) -> Result<(), WorkspaceError> {
         Ok(Home::Shared(_)) if has_remote(workspace) => {
             Err(WorkspaceError::NoBoardInClone(workspace.to_owned()))
         }
-        Ok(_) => Err(WorkspaceError::NoBoard(workspace.to_owned())),
+        Ok(home) => Err(match main_board(workspace, &home) {
+            Some(main) => WorkspaceError::NoBoardOnBranch {
+                workspace: workspace.to_owned(),
+                main,
+            },
+            None => WorkspaceError::NoBoard(workspace.to_owned()),
+        }),
         Err(failure) => Err(WorkspaceError::NoPlace(failure.text())),
     }
+}
+
+/// Returns the directory of a linked worktree's workspace in the main checkout, if a board is in the files there.
+fn main_board(workspace: &Path, home: &Home) -> Option<PathBuf> {
+    if matches!(home, Home::Shared(_)) {
+        return None;
+    }
+    let place = place(workspace).ok()?;
+    let main = place.main().filter(|main| *main != workspace)?;
+    main.join(PROJECTS).is_dir().then(|| main.to_owned())
 }
 
 /// Refuses a workspace without a board whose readable files git tracks. A board that began there would have the ids of

@@ -188,6 +188,8 @@ fn shared_board_converted_into_the_checkout_is_complete_and_seen_by_git() {
     assert!(status.contains(task), "{status}");
     assert!(!status.contains(".store"), "{status}");
     assert_continues(&repository, &main, "MA-5");
+    let elsewhere = repository.run(&linked, &["tool", "call", "list_projects"]);
+    assert!(elsewhere.err.contains("merge that branch"), "{elsewhere:?}");
     let again = convert(&repository, &main, "checkout");
     assert_eq!(again["converted"], false, "{again}");
     assert!(repository.has(&main, "MA-5"));

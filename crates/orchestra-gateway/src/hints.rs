@@ -15,12 +15,10 @@ use orchestra_process::{Environment, PROXIES, SYSTEM_PATHS};
 use crate::{
     config::{InheritEnv, Sandbox, ServerConfig, StdioConfig, Template, Transport},
     expand::{Process, Scope},
+    runners::PACKAGE_RUNNERS,
 };
 
-/// Programs that fetch what they run.
-const RUNNERS: [&str; 5] = ["npx", "uvx", "pipx", "bunx", "pnpx"];
-
-/// Programs that do so with these first words.
+/// Programs that fetch what they run with these first words, beside [`PACKAGE_RUNNERS`].
 const RUNNERS_WITH: [(&str, &[&str]); 6] = [
     ("npm", &["exec", "x"]),
     ("pnpm", &["dlx"]),
@@ -188,7 +186,7 @@ fn command_line(stdio: &StdioConfig) -> Option<String> {
 /// The program that fetches what it runs, where a server is started by one.
 fn runner(stdio: &StdioConfig) -> Option<&str> {
     let name = Path::new(stdio.command.written()).file_name()?.to_str()?;
-    if RUNNERS.contains(&name) {
+    if PACKAGE_RUNNERS.contains(&name) {
         return Some(name);
     }
     let first = stdio.args.first().map(Template::written)?;

@@ -29,6 +29,7 @@ mod pins;
 mod policy;
 mod provider;
 pub mod rules;
+mod runners;
 mod schema;
 mod server;
 mod spill;

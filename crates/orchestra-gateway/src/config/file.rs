@@ -90,6 +90,8 @@ pub struct Written {
     pub origin: Origin,
     /// The server, or why it cannot be used.
     pub config: Result<Box<ServerConfig>, String>,
+    /// The keys of its definition, as they were written.
+    pub keys: Vec<String>,
     /// Reason for which clients may start another program or reach another server by the same text.
     pub misreading: Option<String>,
 }
@@ -244,6 +246,7 @@ impl File {
                 }
             }
             let config = server::read(named, origin.clone(), &section.shared, report);
+            let keys = named.node.members().unwrap_or_default().iter();
             let written = Written {
                 name,
                 shown_name: named.name.to_owned(),
@@ -251,6 +254,7 @@ impl File {
                 config: config
                     .map(Box::new)
                     .map_err(|reason| cut(reason, MAX_MESSAGE_BYTES)),
+                keys: keys.map(|member| member.key.clone()).collect(),
                 misreading: misreading(named.node),
             };
             servers.push((path.clone(), written));

@@ -3,6 +3,7 @@
 use super::{
     node::{Member, Node, Path},
     report::Report,
+    shape::{SERVERS, SHARED},
     units,
 };
 
@@ -16,13 +17,7 @@ pub(super) fn misnamed<'a>(
     is_of_servers: bool,
     report: &Report,
 ) -> Option<&'a Member> {
-    const KNOWN: [&str; 5] = [
-        "mcpServers",
-        "mcp_servers",
-        "context_servers",
-        "servers",
-        "mcp",
-    ];
+    let known = [&SERVERS[..], &[SHARED]].concat();
     let holds_servers = |member: &Member| {
         let inner = member.node.members().unwrap_or_default().iter();
         inner
@@ -35,9 +30,9 @@ pub(super) fn misnamed<'a>(
     let is_alone = is_of_servers && others.clone().count() == 1;
     let meant = others.find_map(|member| {
         let is_section = member.node.members().is_some();
-        let near = units::nearest(&member.key, &KNOWN).filter(|_| is_section);
+        let near = units::nearest(&member.key, &known).filter(|_| is_section);
         let near = near.filter(|_| is_alone || holds_servers(member));
-        let usual = (is_alone && is_section).then_some(KNOWN[0]);
+        let usual = (is_alone && is_section).then_some(SERVERS[0]);
         Some((member, near.or(usual)?))
     });
     let (member, name) = meant?;

@@ -12,8 +12,11 @@ use super::{
     server::{self, Shared},
 };
 
-/// What servers stand below; the first of them that is there.
+/// Tables of servers. The first that is present counts.
 pub(super) const SERVERS: [&str; 4] = ["mcpServers", "mcp_servers", "context_servers", "servers"];
+
+/// Table of the settings of all servers. It may have a table `servers` in it.
+pub(super) const SHARED: &str = "mcp";
 
 /// The servers of a file.
 #[derive(Default)]
@@ -68,7 +71,7 @@ pub(super) fn shape<'a>(root: &'a Node, purpose: Purpose, report: &'a Report) ->
         return section;
     };
     let found = SERVERS.iter().find_map(|name| root.member(name));
-    let own = root.member("mcp");
+    let own = root.member(SHARED);
     let plugins = root.member("plugins").filter(|_| purpose.is_ours);
     let is_known = found.is_some() || own.is_some() || plugins.is_some();
     section.is_known = is_known;
@@ -79,7 +82,7 @@ pub(super) fn shape<'a>(root: &'a Node, purpose: Purpose, report: &'a Report) ->
     }
     let shared = &mut section.shared;
     if let Some(member) = own {
-        let path = top.key("mcp");
+        let path = top.key(SHARED);
         let within = read_shared(member, &path, shared, report);
         match (found, within) {
             (Some(_), Some(within)) if purpose.is_ours => {

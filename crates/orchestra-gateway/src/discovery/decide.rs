@@ -165,7 +165,7 @@ impl Places {
             shown_name,
             origin,
             config,
-            misreading: _,
+            ..
         } = written;
         let workspace = &self.workspace;
         let by_hand = decisions.enabled(workspace, &name);

@@ -4,9 +4,11 @@
 //! the moment at which the program reads the file. It may also put a new file where the program looks for code. Its code
 //! would run outside of its sandbox then. The words of the command line and of the variables count as paths, because only
 //! the program knows their use. A file with several names (hard links) counts under each of them.
+//!
+//! The effort of a comparison has limits. A server that exceeds one is not started beside a server in a sandbox.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs,
     os::unix::fs::MetadataExt as _,
@@ -25,13 +27,15 @@ use crate::{
         names_data,
     },
     expand::{Scope, normal},
+    runners::{CONTAINERS, NODE_MODULES, PACKAGE_RUNNERS},
 };
 
-/// Maximum number of entries that are searched for another name of a file.
-const MAX_ENTRIES: usize = 200_000;
+/// Maximum number of comparisons of a path of the code of a server with a writable path. Ordinary servers have up to some
+/// thousand paths of code and some dozens of writable paths.
+const MAX_COMPARISONS: usize = 1_000_000;
 
-/// Maximum number of directories from which the words of a command line are read as paths.
-const MAX_BASES: usize = 8;
+/// Maximum number of entries of directories that are searched for links to code, or for other names of files.
+const MAX_ENTRIES: usize = 200_000;
 
 /// Maximum number of symbolic links that lead to each other on the way to a path that does not exist.
 const MAX_LINKS: usize = 40;
@@ -50,12 +54,8 @@ const DATA_OPTIONS: [&str; 10] = [
     "--storage-path",
 ];
 
-/// Programs that run containers. These options of them name data.
-const CONTAINERS: [&str; 2] = ["docker", "podman"];
+/// Options of [`CONTAINERS`] that name data.
 const VOLUME_OPTIONS: [&str; 3] = ["-v", "--volume", "--mount"];
-
-/// Directory of packages of Node.js.
-const NODE_MODULES: &str = "node_modules";
 
 /// A server in a sandbox, with the directories and files that it may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +111,16 @@ pub(crate) fn refusal(config: &ServerConfig, covered: &Covered, scope: &Scope) -
     }
     let command = Command::of(config, scope).unwrap_or_default();
     let settings = settings_of_runner(&command.words);
-    if let Some((writer, path)) = written(covered, &command, &settings, writers, scope) {
+    let writable: usize = writers.iter().map(|writer| writer.writable.len()).sum();
+    let limit = MAX_COMPARISONS / writable.max(1);
+    let Some(code) = code_paths(covered, &command, &settings, scope.workspace(), limit) else {
+        return Some(
+            "its command line, its variables and the directories of its code have too many paths to compare with the paths \
+             that other servers may write from their sandboxes; name fewer paths, or give this server a sandbox"
+                .to_owned(),
+        );
+    };
+    if let Some((writer, path)) = written(&code, writers, scope.workspace()) {
         let path = path.strip_prefix(scope.workspace()).unwrap_or(&path);
         let path = match path.as_os_str().is_empty() {
             true => Path::new(".").to_string_lossy(),
@@ -124,14 +133,12 @@ pub(crate) fn refusal(config: &ServerConfig, covered: &Covered, scope: &Scope) -
         ));
     }
     let shared = covered.shared();
-    let mut shared = shared.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
-    let (writer, path) = shared.find_map(|path| {
+    let shared = shared.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
+    let shared = shared.filter_map(|path| {
         let found = fs::metadata(scope.workspace().join(path)).ok()?;
-        let id = (found.dev(), found.ino());
-        let mut writers = writers.iter();
-        let writer = writers.find(|writer| may_contain(&writer.writable, id))?;
-        Some((&writer.name, path))
-    })?;
+        Some(((found.dev(), found.ino()), path))
+    });
+    let (writer, path) = other_name(&shared.collect(), writers)?;
     Some(format!(
         "`{}` has another name (a hard link), and the server `{writer}` could write it by that name from its sandbox after \
          the comparison with the approval; replace the file by a copy, or give this server a sandbox",
@@ -139,26 +146,40 @@ pub(crate) fn refusal(config: &ServerConfig, covered: &Covered, scope: &Scope) -
     ))
 }
 
-/// Returns whether a file has a name at or below some paths, or they have too many entries to look at.
-fn may_contain(roots: &[PathBuf], id: (u64, u64)) -> bool {
-    let (mut paths, mut count) = (roots.to_vec(), 0);
-    while let Some(path) = paths.pop() {
-        count += 1;
-        if count > MAX_ENTRIES {
-            return true;
-        }
-        let Ok(found) = fs::symlink_metadata(&path) else {
-            continue;
-        };
-        if (found.dev(), found.ino()) == id {
-            return true;
-        }
-        if found.is_dir() {
-            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-            paths.extend(entries.map(|entry| entry.path()));
+/// Returns one of some files that has a name at or below a writable path, with the server that may write it; the first
+/// file if the writable paths have more than [`MAX_ENTRIES`] entries.
+fn other_name<'a>(
+    files: &BTreeMap<(u64, u64), &'a Path>,
+    writers: &'a [Writer],
+) -> Option<(&'a ServerName, &'a Path)> {
+    let first = *files.values().next()?;
+    let all = writers.iter().flat_map(|writer| {
+        let writable = writer.writable.iter();
+        writable.map(move |path| (path, &writer.name))
+    });
+    // Several servers may write the same directory.
+    let writable: BTreeMap<&PathBuf, &ServerName> = all.collect();
+    let mut count = 0;
+    for (root, writer) in writable {
+        let mut paths = vec![root.clone()];
+        while let Some(path) = paths.pop() {
+            count += 1;
+            if count > MAX_ENTRIES {
+                return Some((writer, first));
+            }
+            let Ok(found) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            if let Some(file) = files.get(&(found.dev(), found.ino())) {
+                return Some((writer, *file));
+            }
+            if found.is_dir() {
+                let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+                paths.extend(entries.map(|entry| entry.path()));
+            }
         }
     }
-    false
+    None
 }
 
 /// A path that decides which code a server runs.
@@ -173,22 +194,15 @@ struct CodePath {
     is_exact: bool,
 }
 
-/// Returns the first path of the code of a server that another one may write.
-fn written(
-    covered: &Covered,
-    command: &Command,
-    settings: &BTreeSet<&'static str>,
-    writers: &[Writer],
-    scope: &Scope,
-) -> Option<(ServerName, PathBuf)> {
-    let top = scope.workspace();
+/// Returns the first path of the code of a server in a workspace that another one may write.
+fn written(code: &[CodePath], writers: &[Writer], top: &Path) -> Option<(ServerName, PathBuf)> {
     let real_top = resolved(top);
     let closed: Vec<PathBuf> = protected(top).collect();
     let is_closed = |path: &Path| closed.iter().any(|closed| path.starts_with(closed));
     let is_new_at_top = |path: &Path, writable: &Path| {
         (writable == top || writable == real_top) && !has_first_entry(writable, path)
     };
-    for code in code_paths(covered, command, settings, top) {
+    for code in code {
         let real = resolved(&code.path);
         let path = normal(&code.path);
         // The top is the directory of many servers. A word that names it names no code.
@@ -213,13 +227,15 @@ fn written(
     None
 }
 
-/// Returns the paths that decide which code a server runs, without those of certain settings.
+/// Returns the paths that decide which code a server runs, without those of certain settings; `None` if there are more
+/// than a limit, or the directories of code have more than [`MAX_ENTRIES`] entries.
 fn code_paths(
     covered: &Covered,
     command: &Command,
     settings: &BTreeSet<&'static str>,
     top: &Path,
-) -> Vec<CodePath> {
+    limit: usize,
+) -> Option<Vec<CodePath>> {
     let parts = command.parts();
     let files = covered.files().map(|(path, _)| path);
     let files = files.filter(|path| !settings.iter().any(|name| path.ends_with(name)));
@@ -231,6 +247,7 @@ fn code_paths(
             is_exact: false,
         })
         .collect();
+    let mut entries_left = MAX_ENTRIES;
     for (below, is_deep) in covered.lookups() {
         let path = top.join(below);
         all.push(CodePath {
@@ -251,7 +268,7 @@ fn code_paths(
         }
         // The directories of the server have links to data in them.
         if !command.cwd.starts_with(&path) {
-            let links = links_in(&path, true).into_iter();
+            let links = links_in(&path, true, &mut entries_left)?.into_iter();
             all.extend(links.map(|path| CodePath {
                 path,
                 is_deep: false,
@@ -259,8 +276,11 @@ fn code_paths(
                 is_exact: false,
             }));
         }
+        if all.len() > limit {
+            return None;
+        }
     }
-    let named = command.paths(&parts, top).into_iter();
+    let named = command.paths(&parts, top, limit)?.into_iter();
     all.extend(named.map(|(path, is_exact)| CodePath {
         // A directory above the workspace has more than the code of a server in it.
         is_deep: normal(&path).starts_with(top),
@@ -268,7 +288,7 @@ fn code_paths(
         is_exact,
         path,
     }));
-    all
+    (all.len() <= limit).then_some(all)
 }
 
 /// Returns whether the first component of a path below a directory exists.
@@ -278,20 +298,22 @@ fn has_first_entry(directory: &Path, path: &Path) -> bool {
     first.is_some_and(|first| directory.join(first).symlink_metadata().is_ok())
 }
 
-/// Returns the symbolic links in a directory of code, and those of packages with a scope if they are wanted.
-fn links_in(directory: &Path, has_scopes: bool) -> Vec<PathBuf> {
+/// Returns the symbolic links in a directory of code, and those of packages with a scope if they are wanted; `None` if
+/// there are more entries than are left.
+fn links_in(directory: &Path, has_scopes: bool, left: &mut usize) -> Option<Vec<PathBuf>> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut links = Vec::new();
-    for entry in entries.take(MAX_ENTRIES) {
+    for entry in entries {
+        *left = left.checked_sub(1)?;
         match entry.file_type() {
             Ok(kind) if kind.is_symlink() => links.push(entry.path()),
             Ok(kind) if kind.is_dir() && has_scopes && is_scope(&entry.file_name()) => {
-                links.extend(links_in(&entry.path(), false));
+                links.extend(links_in(&entry.path(), false, left)?);
             }
             _ => {}
         }
     }
-    links
+    Some(links)
 }
 
 /// Returns whether a directory of packages is a scope by its name, such as `@types`.
@@ -323,9 +345,6 @@ fn resolved(path: &Path) -> PathBuf {
     }
     normal(&path)
 }
-
-/// Programs that run packages.
-const PACKAGE_RUNNERS: [&str; 5] = ["npx", "pnpx", "bunx", "uvx", "pipx"];
 
 /// Names of the files that a program which runs packages, such as `npx`, reads beside the package. They are of the
 /// project, and no code of the server.
@@ -417,24 +436,37 @@ impl Command {
     }
 
     /// Returns the paths that parts of the command line may mean, from the working directory and from the directories
-    /// of the workspace that the parts name; each with whether it counts only as a writable path itself.
-    fn paths(&self, parts: &BTreeSet<Part>, top: &Path) -> BTreeSet<(PathBuf, bool)> {
+    /// of the workspace that the parts name; each with whether it counts only as a writable path itself. Returns `None` if
+    /// there may be more than a limit.
+    fn paths(
+        &self,
+        parts: &BTreeSet<Part>,
+        top: &Path,
+        limit: usize,
+    ) -> Option<BTreeSet<(PathBuf, bool)>> {
+        let is_over = |bases: &BTreeSet<PathBuf>| bases.len() * parts.len() > limit;
         let mut bases = BTreeSet::from([self.cwd.clone()]);
         // A directory may be named as seen from another one.
         for _ in 0..2 {
+            if is_over(&bases) {
+                return None;
+            }
             let paths = bases.iter().flat_map(|base| {
                 let paths = parts.iter().map(|part| normal(&base.join(&part.text)));
                 paths.collect::<Vec<_>>()
             });
             let directories = paths.filter(|path| path.starts_with(top) && path.is_dir());
-            let directories: Vec<PathBuf> = directories.take(MAX_BASES).collect();
+            let directories: Vec<PathBuf> = directories.collect();
             bases.extend(directories);
+        }
+        if is_over(&bases) {
+            return None;
         }
         let paths = bases.iter().flat_map(|base| {
             let paths = parts.iter().filter_map(|part| part.seen_from(base));
             paths.collect::<Vec<_>>()
         });
-        paths.collect()
+        Some(paths.collect())
     }
 }
 
@@ -468,4 +500,73 @@ fn parts_of(text: &str, is_strong: bool) -> Vec<Part> {
     let words = parts(text).words.into_iter();
     let texts = words.flat_map(|word| spellings(&word));
     texts.map(|text| Part { text, is_strong }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::{File, FileKind, Source};
+
+    #[test]
+    fn server_with_too_many_paths_to_compare_is_refused() {
+        let workspace = tempfile::tempdir().unwrap();
+        let file = File {
+            path: workspace.path().join(".mcp.json").into(),
+            source: Source::Workspace,
+            trust: Source::Workspace.trust(),
+            directory: workspace.path().to_owned(),
+            kind: FileKind::Servers,
+            owners: None,
+        };
+        let server = json!({"command": "server", "args": ["/a/b", "/c/d", "/e/f"]});
+        let text = json!({"mcpServers": {"a": server}}).to_string();
+        let mut config = *file.understand(&text).servers.remove(0).config.unwrap();
+        let scope = Scope::new(workspace.path(), None, |_| None);
+        let mut refusal_beside = |count: usize| {
+            let writer = Writer {
+                name: config.name.clone(),
+                writable: vec![PathBuf::from("/elsewhere"); count],
+            };
+            config.writers = [writer].into();
+            refusal(&config, &Covered::default(), &scope)
+        };
+        assert_eq!(refusal_beside(1), None);
+        let reason = refusal_beside(MAX_COMPARISONS / 3 + 1).unwrap();
+        assert!(reason.contains("too many paths"), "{reason}");
+    }
+
+    #[test]
+    fn paths_of_code_are_found_up_to_the_limit() {
+        let command = Command {
+            words: ["server", "/a/b", "/c/d", "/e/f"].map(str::to_owned).into(),
+            cwd: "/work/space".into(),
+            variables: Vec::new(),
+        };
+        let (covered, settings) = (Covered::default(), BTreeSet::new());
+        let found = |limit| {
+            let top = Path::new("/work/space");
+            let paths = code_paths(&covered, &command, &settings, top, limit);
+            paths.as_ref().map(Vec::len)
+        };
+        assert_eq!(found(3), Some(3));
+        assert_eq!(found(2), None);
+    }
+
+    #[test]
+    fn links_are_found_up_to_the_limit_of_entries() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["one", "two"] {
+            symlink("elsewhere", directory.path().join(name)).unwrap();
+        }
+        let found = |mut left: usize| {
+            let links = links_in(directory.path(), true, &mut left);
+            links.as_ref().map(Vec::len)
+        };
+        assert_eq!(found(2), Some(2));
+        assert_eq!(found(1), None);
+    }
 }

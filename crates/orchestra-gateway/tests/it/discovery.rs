@@ -252,6 +252,22 @@ fn entry_of_another_program_is_not_hidden_behind_the_name_of_this_program() {
             "{}".to_owned(),
         ),
         (
+            format!(
+                r#"{{"mcpServers": {{"orchestra": {own}}}, "mcp.servers": {{"orchestra": {other}}}}}"#
+            ),
+            "{}".to_owned(),
+        ),
+        (
+            format!(r#"{{"mcpServers": {{"orchestra": {own}}}, "servers.orchestra": {other}}}"#),
+            "{}".to_owned(),
+        ),
+        (
+            format!(
+                r#"{{"mcpServers": {{"orchestra": {own}}}, "mcpServers.orchestra.command": "./evil"}}"#
+            ),
+            "{}".to_owned(),
+        ),
+        (
             format!(r#"{{"mcpServers": {{"orchestra": {own}}}}}"#),
             format!(r#"{{"servers": {{"orchestra": {other}}}}}"#),
         ),

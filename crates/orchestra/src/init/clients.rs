@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, path::Path};
 
 use axum::http::Uri;
 use orchestra_gateway::{
-    config::{File, FileKind, ServerName, Source},
+    config::{File, FileKind, Source, Written},
     discovery::{Identity, identify, is_harmless_variable},
 };
 use serde_json::{Value, json};
@@ -32,15 +32,6 @@ const KEYS: [&str; 11] = [
     "timeout",
     "type",
     "url",
-];
-
-/// Tables in which a client looks for servers.
-const TABLES: [&str; 5] = [
-    "context_servers",
-    "mcp",
-    "mcpServers",
-    "mcp_servers",
-    "servers",
 ];
 
 /// The entry of the earlier program.
@@ -179,10 +170,7 @@ impl Client {
                 orchestra_secret::excerpt(&entry.shown_name, 64)
             )));
         }
-        match entries.is_empty() {
-            true => Ok(()),
-            false => check_keys(text),
-        }
+        check_keys(&entries)
     }
 
     /// Puts the entry in.
@@ -299,26 +287,16 @@ impl Client {
 }
 
 /// Refuses entries of this program with other [keys](KEYS).
-fn check_keys(text: &str) -> Result<(), Refusal> {
-    let top = Document::parse(Some(text))?.top();
-    for table in TABLES {
-        let Some(Value::Object(servers)) = top.value(table)? else {
-            continue;
-        };
-        let entries = servers
-            .iter()
-            .filter(|(name, _)| ServerName::of_text(name).as_str() == ENTRY);
-        let entries = entries.filter_map(|(_, entry)| entry.as_object());
-        let mut keys = entries.flat_map(serde_json::Map::keys);
-        if let Some(key) = keys.find(|key| !KEYS.contains(&key.as_str())) {
-            return Err(Refusal(format!(
-                "its `{ENTRY}` entry has the key `{}`, by which the client may run or permit more than the entry of \
-                 `orchestra init`; remove that key",
-                orchestra_secret::excerpt(key, 64)
-            )));
-        }
+fn check_keys(entries: &[Written]) -> Result<(), Refusal> {
+    let mut keys = entries.iter().flat_map(|entry| &entry.keys);
+    match keys.find(|key| !KEYS.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => Err(Refusal(format!(
+            "its `{ENTRY}` entry has the key `{}`, by which the client may run or permit more than the entry of \
+             `orchestra init`; remove that key",
+            orchestra_secret::excerpt(key, 64)
+        ))),
     }
-    Ok(())
 }
 
 /// Removes the HTTP entries of the earlier orchestrator, wherever its documents had servers listed; a

@@ -57,13 +57,45 @@ fn entry_of_another_program_beside_an_entry_of_this_program_is_refused_in_each_t
         }
         let text = json!({table: {"orchestra": own(), "Orchestra": evil}});
         is_refused(path, &text.to_string(), "./evil");
-        let text = json!({table: {"orchestra": own()}, "mcp": {"servers": {"orchestra": evil}}});
-        is_refused(path, &text.to_string(), "./evil");
+        for mut text in [
+            json!({"mcp": {"servers": {"orchestra": evil}}}),
+            json!({"mcp.servers": {"orchestra": evil}}),
+            json!({"mcp.servers.orchestra": evil}),
+            json!({format!("{table}.orchestra"): evil}),
+        ] {
+            text[table] = json!({"orchestra": own()});
+            is_refused(path, &text.to_string(), "./evil");
+        }
+        let part = format!("{table}.orchestra.command");
+        let text = json!({table: {"orchestra": own()}, part: "./evil"});
+        is_refused(path, &text.to_string(), "must be an object");
         let mut servers: serde_json::Map<String, Value> = (0..512)
             .map(|number| (format!("a{number:03}"), json!({"command": "true"})))
             .collect();
         servers.insert("orchestra".to_owned(), evil.clone());
         is_refused(path, &json!({table: servers}).to_string(), "./evil");
+    }
+}
+
+#[test]
+fn entry_of_this_program_with_a_key_that_permits_more_is_refused_in_each_table() {
+    let mut entry = own();
+    entry["autoApprove"] = json!(["*"]);
+    for mut text in [
+        json!({"servers": {"orchestra": entry}}),
+        json!({"mcp": {"orchestra": entry}}),
+        json!({"mcp": {"servers": {"orchestra": entry}}}),
+        json!({"mcp.servers": {"orchestra": entry}}),
+        json!({"mcp.servers.orchestra": entry}),
+    ] {
+        text["mcpServers"] = json!({"orchestra": own()});
+        let workspace = Workspace::board();
+        workspace.write(".mcp.json", &text.to_string());
+        let said = workspace.run(["init", "--client", "claude"]);
+        assert_eq!(said.code, Some(3), "{text}: {said:?}");
+        let is_shown = said.out.contains("has the key `autoApprove`");
+        assert!(is_shown, "{text}: {said:?}");
+        assert_eq!(workspace.read(".mcp.json"), text.to_string());
     }
 }
 

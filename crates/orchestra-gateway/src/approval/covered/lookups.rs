@@ -13,25 +13,23 @@ use orchestra_fs::{
 };
 
 use super::{Search, members::has_program};
-use crate::{config::loads_code, expand::normal};
+use crate::{
+    config::loads_code,
+    expand::normal,
+    runners::{CONTAINERS, NODE_MODULES, PACKAGE_RUNNERS},
+};
 
 /// Options of build tools with such a directory.
 const BUILD_MOVES: [&str; 4] = ["-S", "-d", "-f", "-p"];
 
-/// Programs that run packages. The files that they read in the workspace are of its projects.
-const RUNNERS: [&str; 5] = ["bunx", "npx", "pipx", "pnpx", "uvx"];
-
-/// Programs that read files of the workspace for some of their commands.
-const CONTAINERS: [&str; 2] = ["docker", "podman"];
-
-/// Commands of these programs that read files of the workspace.
+/// Commands of [`CONTAINERS`] that read files of the workspace.
 const CONTAINER_COMMANDS: [&str; 2] = ["build", "compose"];
 
 /// Programs that run the packages of the directory in which they work.
 const PACKAGES: [&str; 4] = ["bun", "npm", "pnpm", "yarn"];
 
 /// Programs that run a program of a package of that directory if there is one, and another package otherwise.
-const PACKAGE_RUNNERS: [&str; 3] = ["bunx", "npx", "pnpx"];
+const NODE_RUNNERS: [&str; 3] = ["bunx", "npx", "pnpx"];
 
 /// Programs with a command or an option that runs a package in the same way.
 const PACKAGE_COMMANDS: [(&str, &str); 2] = [("deno", "task"), ("node", "--run")];
@@ -79,10 +77,7 @@ const PYTHON_BUILDS: [char; 4] = ['d', 'm', 't', 'w'];
 /// Options of Python with a value.
 const PYTHON_VALUES: [&str; 2] = ["-W", "-X"];
 
-/// Directory of packages of Node.js.
-const NODE_MODULES: &str = "node_modules";
-
-/// Directory of the programs of these packages.
+/// Directory of the programs of the packages in [`NODE_MODULES`].
 const NODE_PROGRAMS: &str = "node_modules/.bin";
 
 impl Search<'_> {
@@ -194,7 +189,7 @@ impl Search<'_> {
                 self.put(Some(&directory.join(parent)), false);
             }
         }
-        let has_programs = is_package || has_program(&words, &PACKAGE_RUNNERS);
+        let has_programs = is_package || has_program(&words, &NODE_RUNNERS);
         let starts = match () {
             () if has_programs => above(&all),
             () if has_program(&words, &NODE) => above(&loaded),
@@ -248,7 +243,7 @@ fn tools<'l>(words: &[&'l str]) -> Vec<&'l str> {
     let reads = words.iter().any(|word| CONTAINER_COMMANDS.contains(word));
     let (mut tools, mut is_value) = (Vec::new(), false);
     for word in words {
-        let is_other = has_program(&[*word], &RUNNERS)
+        let is_other = has_program(&[*word], &PACKAGE_RUNNERS)
             || !reads && has_program(&[*word], &CONTAINERS)
             || is_value;
         if !is_other {

@@ -9,6 +9,8 @@ use std::{
 
 use orchestra_fs::{Entry, Tree};
 
+use crate::runners::NODE_MODULES;
+
 /// Maximum number of entries of directories that are looked at for manifests.
 const MAX_ENTRIES: usize = 100_000;
 
@@ -212,7 +214,7 @@ impl Packages {
                     continue;
                 }
                 // No member is in them: git writes the one, and package managers skip the other.
-                let is_skipped = name == ".git" || (name == "node_modules" && manifest == NODE);
+                let is_skipped = name == ".git" || (name == NODE_MODULES && manifest == NODE);
                 let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
                 if is_skipped || is_file {
                     continue;

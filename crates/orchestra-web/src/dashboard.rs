@@ -183,7 +183,7 @@ struct Days {
     to: Option<String>,
 }
 
-/// Returns the cost of models in a range of days.
+/// Returns the cost of language models for each day of a period.
 #[utoipa::path(
     get, path = "/api/usage", tag = "usage",
     params(

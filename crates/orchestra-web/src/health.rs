@@ -44,7 +44,7 @@ struct Health {
     parts: Vec<Part>,
 }
 
-/// State of a component of the program.
+/// State of a component of this program.
 #[derive(Serialize, ToSchema)]
 struct Part {
     /// Name of the component.
@@ -86,7 +86,7 @@ fn alive(hub: &Hub) -> usize {
     providers.filter(|(id, _)| runs(id)).count()
 }
 
-/// Readiness of the program for requests.
+/// Readiness of this program for requests.
 #[derive(Serialize, ToSchema)]
 struct Readiness {
     /// Current phase.
@@ -99,7 +99,7 @@ struct Readiness {
     unread_files: Vec<String>,
 }
 
-/// Phase of the program between its start and its stop.
+/// Phase of this program: it is starting, ready or stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Stage {
@@ -111,7 +111,7 @@ enum Stage {
     Stopping,
 }
 
-/// Reports the health of the program.
+/// Reports the health of this program.
 #[utoipa::path(
     get, path = "/health", tag = "service",
     responses((status = 200, description = "The program is running.", body = Health), Refusals)
@@ -137,7 +137,8 @@ async fn health(State(site): State<Arc<Site>>) -> Response {
     Json(health).into_response()
 }
 
-/// Reports the readiness of the program. The program is ready when each registered provider has reported its catalog.
+/// Reports whether this program is ready. The program is ready when each of its providers has reported its tools,
+/// prompts and resources.
 #[utoipa::path(
     get, path = "/ready", tag = "service",
     responses(

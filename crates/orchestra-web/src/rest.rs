@@ -63,7 +63,7 @@ async fn list_tools(State(site): State<Arc<Site>>) -> Answer {
     site.list("tools", ListKind::Tools).await
 }
 
-/// Calls a tool. If the tool fails, the status is 200 and the result contains `isError`.
+/// Calls a tool. If the tool itself fails, the HTTP status is 200 and the result contains `isError`.
 #[utoipa::path(
     post, path = "/api/mcp/tools/call", tag = "tools",
     request_body(content = ToolCall, description = "Name of the tool and its arguments."),
@@ -109,7 +109,7 @@ async fn list_prompts(State(site): State<Arc<Site>>) -> Answer {
     site.list("prompts", ListKind::Prompts).await
 }
 
-/// Returns the messages of a prompt for given arguments.
+/// Returns the messages of an MCP prompt for the given arguments.
 #[utoipa::path(
     post, path = "/api/mcp/prompts/get", tag = "prompts",
     request_body(content = Prompt, description = "Name of the prompt and its arguments."),
@@ -146,8 +146,8 @@ async fn document(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) 
 #[openapi(paths(open_stream, post_message))]
 struct Pair;
 
-/// Opens a stream of events (MCP 2024-11-05). The first event, `endpoint`, contains the address for messages of the
-/// client. Each response is an event `message`.
+/// Opens an event stream for a client (MCP 2024-11-05). The first event, `endpoint`, contains the URL to which the
+/// client sends its messages. Each response is an event with the name `message`.
 #[utoipa::path(
     get, path = "/api/mcp/sse", tag = "MCP 2024-11-05",
     responses(
@@ -159,7 +159,7 @@ struct Pair;
 #[expect(dead_code, reason = "describes a route of MCP")]
 fn open_stream() {}
 
-/// Accepts a JSON-RPC message of a client. The response is sent on the client's stream (MCP 2024-11-05).
+/// Accepts a JSON-RPC message from a client (MCP 2024-11-05). The response is sent on the event stream of the client.
 #[utoipa::path(
     post, path = "/api/mcp/messages", tag = "MCP 2024-11-05",
     params(("sessionId" = String, Query, description = "Session id from the first event of the stream.")),

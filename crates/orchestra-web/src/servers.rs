@@ -37,7 +37,7 @@ struct Servers {
     count: usize,
 }
 
-/// State and counters of an upstream server. Counters start at zero when the server is registered.
+/// State of an upstream server, and counters of its calls. The counters start at zero when the server is registered.
 #[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct Server {
     /// Name of the server.
@@ -84,7 +84,7 @@ struct Server {
     uptime_s: Option<u64>,
 }
 
-/// Number of calls by outcome.
+/// Number of calls of a server by outcome.
 #[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct Calls {
     /// Calls that returned a result.
@@ -125,7 +125,7 @@ struct LastError {
     text: String,
 }
 
-/// Lists the upstream servers with state, counters and durations of calls.
+/// Lists the upstream servers with their state, and the number and duration of their calls.
 #[utoipa::path(
     get, path = "/api/mcp/servers", tag = "service",
     responses((status = 200, description = "Servers in configured order.", body = Servers), Guarded)

@@ -20,9 +20,9 @@ const INTRODUCTION: &str = "\
 curl http://127.0.0.1:7420/api/openapi.json
 ```
 
-HTTP routes of `orchestra up`, without MCP, which is at `/mcp`. A running program serves the OpenAPI document of
-the routes at `/api/openapi.json`. If a token is required, send it as `Authorization: Bearer TOKEN`. The body of a
-refusal is `{\"error\": text}`.
+This page lists the HTTP routes of `orchestra up`, except the MCP route `/mcp`. A running `orchestra up` returns the
+OpenAPI document of these routes at `/api/openapi.json`. If `orchestra up` requires a token, send the header
+`Authorization: Bearer TOKEN`. The body of an error response is `{\"error\": text}`.
 ";
 
 /// The methods, in the order in which they are shown.

@@ -45,7 +45,8 @@ struct Hello<'a> {
     workspace: String,
 }
 
-/// Streams changes of the board, the plans and the servers. A client can resume after the last received event.
+/// Streams changes of the board, the plans and the servers as events. After an interruption, a client can continue
+/// after the last event that it received.
 #[utoipa::path(
     get, path = "/api/events", tag = "events",
     params(

@@ -31,7 +31,7 @@ struct Login {
     token: String,
 }
 
-/// Creates a session for a browser. The token is exchanged for a cookie.
+/// Logs in a browser: the response to a valid token sets a session cookie.
 #[utoipa::path(
     post, path = "/api/login", tag = "login",
     request_body(content = Login, description = "The token."),
@@ -61,7 +61,7 @@ async fn login(
     Err(reason)
 }
 
-/// Ends the session and invalidates its cookie.
+/// Logs out a browser: its session ends, and the cookie becomes invalid.
 #[utoipa::path(
     post, path = "/api/logout", tag = "login",
     responses((status = 204, description = "The session ended."), Refusals)

@@ -59,7 +59,7 @@ async fn plan(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Seen {
-    /// Fingerprint of the agent's definition that the user reviewed.
+    /// Fingerprint of the definition of the agent that the user reviewed.
     fingerprint: String,
 }
 
@@ -71,13 +71,13 @@ struct Approved {
     told: String,
 }
 
-/// Approves an agent of a plan for this workspace. The approval applies to the reviewed definition.
+/// Approves an agent of a plan for this workspace. The approval applies only to the definition that the user reviewed.
 #[utoipa::path(
     post, path = "/api/agents/{agent}/approve", tag = "plans",
     params(
         ("agent" = String, Path, description = "Name of the agent.")
     ),
-    request_body(content = Seen, description = "Fingerprint of the agent's definition that the user reviewed."),
+    request_body(content = Seen, description = "Fingerprint of the definition of the agent that the user reviewed."),
     responses((status = 200, description = "Performed action.", body = Approved), CallRefusals)
 )]
 async fn approve(

@@ -228,7 +228,7 @@ async fn follow_log(
     Ok(sse::telling(telling, stop, share))
 }
 
-/// Streams the messages between the program and the upstream servers.
+/// Streams the messages between this program and the upstream servers.
 #[utoipa::path(
     get, path = "/api/traffic", tag = "servers",
     responses((status = 200, description = "Events `message` and `dropped`.", body = String, content_type = "text/event-stream"), Guarded)

@@ -39,7 +39,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(act_on_job))
 }
 
-/// Creates a plan: `create_copilot_plan`.
+/// Creates a plan with the tool `create_copilot_plan`.
 #[utoipa::path(
     post, path = "/api/plans", tag = "plans",
     request_body(content = Map<String, Value>, description = "Arguments of the tool."),
@@ -49,11 +49,11 @@ async fn create(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -
     changed(&site, "create_copilot_plan", [], &headers, body).await
 }
 
-/// Changes a plan: `update_copilot_plan`.
+/// Changes a plan with the tool `update_copilot_plan`.
 #[utoipa::path(
     patch, path = "/api/plans/{plan}", tag = "plans",
     params(("plan" = String, Path, description = "Identifier of the plan.")),
-    request_body(content = Map<String, Value>, description = "Arguments of the tool except the plan."),
+    request_body(content = Map<String, Value>, description = "Tool arguments, without the plan."),
     responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn update(
@@ -72,7 +72,7 @@ async fn update(
     .await
 }
 
-/// Deletes a plan: `delete_copilot_plan`.
+/// Deletes a plan with the tool `delete_copilot_plan`.
 #[utoipa::path(
     delete, path = "/api/plans/{plan}", tag = "plans",
     params(("plan" = String, Path, description = "Identifier of the plan.")),
@@ -88,14 +88,14 @@ async fn delete(
 }
 
 /// Performs an action on a plan: `pause`, `resume`, `cancel`, `retry`, `finalize`, `archive`, `recover`, `clone` or
-/// `reshape`. Each action calls the tool `ACTION_copilot_plan`.
+/// `reshape`. For example, the action `pause` calls the tool `pause_copilot_plan`.
 #[utoipa::path(
     post, path = "/api/plans/{plan}/{verb}", tag = "plans",
     params(
         ("plan" = String, Path, description = "Identifier of the plan."),
         ("verb" = String, Path, description = "Action to perform.")
     ),
-    request_body(content = Option<Map<String, Value>>, description = "Arguments of the tool except the plan."),
+    request_body(content = Option<Map<String, Value>>, description = "Tool arguments, without the plan."),
     responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn act(
@@ -130,7 +130,7 @@ async fn act(
     changed(&site, tool, [(named, plan)], &headers, body).await
 }
 
-/// Returns the dependency graph of the jobs of a plan: `get_copilot_plan_graph`.
+/// Returns the dependency graph of the jobs of a plan, like the tool `get_copilot_plan_graph`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/graph", tag = "plans",
     params(("plan" = String, Path, description = "Identifier of the plan.")),
@@ -152,7 +152,7 @@ async fn graph(
     .await
 }
 
-/// Returns the progress of a plan: `get_copilot_plan_status`.
+/// Returns the progress of a plan, like the tool `get_copilot_plan_status`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/summary", tag = "plans",
     params(("plan" = String, Path, description = "Identifier of the plan.")),
@@ -174,7 +174,7 @@ async fn summary(
     .await
 }
 
-/// Lists the jobs of a plan: `list_copilot_jobs`. Further arguments of the tool are query parameters.
+/// Lists the jobs of a plan, like the tool `list_copilot_jobs`. Query parameters are passed as arguments of the tool.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs", tag = "plans",
     params(("plan" = String, Path, description = "Identifier of the plan.")),
@@ -196,11 +196,11 @@ async fn jobs(
     .await
 }
 
-/// Adds a job to a plan: `add_copilot_plan_job`.
+/// Adds a job to a plan with the tool `add_copilot_plan_job`.
 #[utoipa::path(
     post, path = "/api/plans/{plan}/jobs", tag = "plans",
     params(("plan" = String, Path, description = "Identifier of the plan.")),
-    request_body(content = Map<String, Value>, description = "Arguments of the tool except the plan."),
+    request_body(content = Map<String, Value>, description = "Tool arguments, without the plan."),
     responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn add_job(
@@ -219,7 +219,7 @@ async fn add_job(
     .await
 }
 
-/// Returns a job: `get_copilot_job`.
+/// Returns a job, like the tool `get_copilot_job`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}", tag = "plans",
     params(
@@ -237,14 +237,14 @@ async fn job(
     asked(&site, "get_copilot_job", of_job(path), query, &headers).await
 }
 
-/// Changes a job: `update_copilot_plan_job`.
+/// Changes a job with the tool `update_copilot_plan_job`.
 #[utoipa::path(
     patch, path = "/api/plans/{plan}/jobs/{job}", tag = "plans",
     params(
         ("plan" = String, Path, description = "Identifier of the plan."),
         ("job" = String, Path, description = "Identifier of the job.")
     ),
-    request_body(content = Map<String, Value>, description = "Arguments of the tool except the plan and the job."),
+    request_body(content = Map<String, Value>, description = "Tool arguments, without the plan and the job."),
     responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn update_job(
@@ -263,7 +263,7 @@ async fn update_job(
     .await
 }
 
-/// Lists the attempts of a job: `get_copilot_job_attempts`.
+/// Lists the attempts of a job, like the tool `get_copilot_job_attempts`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/attempts", tag = "plans",
     params(
@@ -288,7 +288,7 @@ async fn attempts(
     .await
 }
 
-/// Returns the cause of a job's failure: `get_copilot_job_failure_context`.
+/// Returns the cause of a job's failure, like the tool `get_copilot_job_failure_context`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/failure", tag = "plans",
     params(
@@ -313,7 +313,8 @@ async fn failure(
     .await
 }
 
-/// Returns the output of a job: `get_copilot_job_logs`. Further arguments of the tool are query parameters.
+/// Returns the output of a job, like the tool `get_copilot_job_logs`. Query parameters are passed as arguments of the
+/// tool.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/logs", tag = "plans",
     params(
@@ -331,8 +332,8 @@ async fn logs(
     asked(&site, "get_copilot_job_logs", of_job(path), query, &headers).await
 }
 
-/// Performs an action on a job: `retry` calls `retry_copilot_job`, and `force-fail` calls
-/// `force_fail_copilot_job`.
+/// Performs an action on a job. The action `retry` calls the tool `retry_copilot_job`, and the action `force-fail`
+/// calls the tool `force_fail_copilot_job`.
 #[utoipa::path(
     post, path = "/api/plans/{plan}/jobs/{job}/{verb}", tag = "plans",
     params(
@@ -340,7 +341,7 @@ async fn logs(
         ("job" = String, Path, description = "Identifier of the job."),
         ("verb" = String, Path, description = "Action to perform.")
     ),
-    request_body(content = Option<Map<String, Value>>, description = "Arguments of the tool except the plan and the job."),
+    request_body(content = Option<Map<String, Value>>, description = "Tool arguments, without the plan and the job."),
     responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn act_on_job(

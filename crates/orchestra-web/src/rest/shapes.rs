@@ -93,7 +93,7 @@ struct Resource {
     mime_type: Option<String>,
 }
 
-/// Template for the URIs of resources. `{name}` is a placeholder for one path segment.
+/// Template for the URIs of MCP resources. `{name}` stands for one segment of a path.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct Template {
@@ -121,7 +121,7 @@ pub(super) struct ResourceAnswer {
     contents: Vec<Contents>,
 }
 
-/// Content of a resource: text or binary data.
+/// Content of an MCP resource: text or binary data.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct Contents {

@@ -40,8 +40,8 @@ use crate::{approval::Covered, discovery::Writer};
 
 pub use bounds::bounds;
 pub use cut::CutError;
-pub(crate) use file::is_absent;
 pub use file::{Contents, File, FileKind, Written};
+pub(crate) use file::{MAX_WORKSPACE_BYTES, is_absent};
 pub use limits::{Budget, Limits, ProcessLimits, Sandbox};
 pub use loading::loads_code;
 pub(crate) use loading::{names_code, names_data};

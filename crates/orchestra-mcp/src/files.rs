@@ -85,7 +85,8 @@ fn contents(opened: Opened, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     opened.file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("it is longer than {most} bytes")));
+        let message = format!("it is longer than {most} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
 }

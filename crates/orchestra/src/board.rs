@@ -112,8 +112,9 @@ pub(crate) fn locate(
     }
 }
 
-/// Returns the board that all worktrees share, where the file of a linked worktree sets [`BoardMode::Checkout`] and that
-/// of the main checkout does not: the worktree is of an older branch. A second board would give the same ids.
+/// Returns the board that all worktrees share, where the file of the workspace sets [`BoardMode::Checkout`] and does not
+/// count: the file comes with a branch. A second board would give the same ids, and git would see a board that is private.
+/// In the main checkout the file counts beside a database there, and in a linked worktree where it counts in the main one.
 fn split(
     workspace: &Path,
     set: &Setting<BoardMode>,
@@ -123,13 +124,16 @@ fn split(
     if !matches!(&set.origin, config::Origin::File(path) if *path == file) {
         return None;
     }
-    let home = shared?;
-    let counts = match home.mirror() {
-        Some(main) if main == workspace => false,
+    let home = shared.filter(SharedHome::has_board)?;
+    let is_shared = match home.mirror() {
+        Some(main) if main == workspace => {
+            let projects = workspace.join(PROJECTS);
+            !has_own_database(&projects) || orchestra_place::is_tracked(&own_store(&projects))
+        }
         Some(main) => matches!(self::home(main), Ok(Home::Shared(_))),
         None => true,
     };
-    (counts && home.has_board()).then_some(home)
+    is_shared.then_some(home)
 }
 
 /// Decides the mode of a workspace: what is configured, else that of the board that exists. Without one it is
@@ -194,7 +198,7 @@ pub(crate) fn options(config: &Config, options: Options) -> Result<Options, Fail
     })
 }
 
-/// Reports a worktree whose file sets a board of its own beside the one that all worktrees share.
+/// Reports a workspace whose file sets a board of its own beside the one that all worktrees share.
 fn report_split(config: &Config) {
     if config.board.value == BoardMode::Checkout {
         output::complain(&format!(

@@ -42,7 +42,7 @@ use crate::{
     servers::ServerFlags,
     workspace,
 };
-use file::ConfigFile;
+use file::{ConfigFile, ConfigFileError};
 
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
 pub(crate) use audit::AuditSettings;
@@ -600,8 +600,14 @@ fn files_of(
     let owners = owners(workspace, user.as_ref().map(|(_, file)| file));
     let near = workspace.join(FILE);
     let mut files = Vec::new();
-    let read =
-        file::read(&near, owners.as_ref()).map_err(|error| Failure::usage(error).bounded())?;
+    let read = file::read(&near, owners.as_ref()).map_err(|error| match error {
+        // The target may be a file with secrets of the user.
+        ConfigFileError::Parse { .. } if near.is_symlink() => Failure::usage_text(format!(
+            "{}: the target of this symbolic link is not a valid configuration, and its text is not shown; replace the link with a file",
+            near.display()
+        )),
+        error => Failure::usage(error).bounded(),
+    })?;
     if let Some(mut file) = read {
         check_shared(&near, &file)?;
         file.access.leave_out_rates();

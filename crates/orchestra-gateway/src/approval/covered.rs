@@ -356,7 +356,28 @@ impl Search<'_> {
             self.base(directory)?;
         }
         self.own.clone_from(&self.bases);
+        if !variables.iter().any(|(name, _)| name == "PATH") {
+            let path = scope.variable("PATH").unwrap_or_default();
+            self.programs(&line, &path)?;
+        }
         self.files(&line, &variables)
+    }
+
+    /// Covers the programs that a command line names in directories of the workspace on the inherited `PATH`.
+    fn programs(&mut self, line: &[String], path: &str) -> Result<(), Gap> {
+        let directories = std::env::split_paths(path).filter(|directory| {
+            let real = directory.canonicalize();
+            directory.is_absolute() && real.is_ok_and(|real| real.starts_with(self.tree.top()))
+        });
+        for directory in directories.collect::<Vec<_>>() {
+            let words = line.iter().flat_map(|word| shell_words(word));
+            for word in words.filter(|word| !word.contains('/')) {
+                if let Some(entry) = self.tree.find(&directory, Path::new(word)) {
+                    self.entry(entry, Use::Word)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Covers the files that a command line, program first, and variables name.

@@ -10,7 +10,7 @@ use super::{
     node::{Node, Path, Step, Value},
     report::Report,
     shape::shape,
-    text::Notation,
+    text::{Locator, Notation},
 };
 
 /// Why a server was not taken out of a file.
@@ -132,7 +132,7 @@ fn mark(node: &Node, here: &mut Vec<Step>, path: &[Step], marks: &mut BTreeMap<u
 /// The same in YAML, where the lines of a block are further in than its name.
 fn by_indentation(text: &str, lines: &[&str], path: &Path) -> Vec<bool> {
     let mut cut = vec![false; lines.len()];
-    let place = Notation::Yaml.locate(text, path);
+    let place = Locator::new(Notation::Yaml, text).place(path);
     let Some(first) = place.and_then(|place| (place.line as usize).checked_sub(1)) else {
         return cut;
     };

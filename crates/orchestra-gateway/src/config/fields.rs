@@ -100,7 +100,7 @@ impl<'a> Fields<'a> {
 
     /// What was wrong first, where much was not asked for; says only what was mistyped.
     pub(super) fn into_error(self) -> Option<String> {
-        for member in self.unknown() {
+        for member in self.reported() {
             if let Some(name) = units::nearest(&member.key, &self.known) {
                 self.warn_unknown(member, Some(name));
             }
@@ -125,7 +125,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// What was wrong first.
     pub(super) fn end(self) -> Result<(), String> {
-        for member in self.unknown() {
+        for member in self.reported() {
             self.warn_unknown(member, units::nearest(&member.key, &self.known));
         }
         self.first_error.map_or(Ok(()), Err)
@@ -144,6 +144,11 @@ impl<'a> Fields<'a> {
             !**taken && !member.key.starts_with("x-") && !member.key.starts_with('$')
         });
         unknown.map(|(member, _)| member)
+    }
+
+    /// The same, until the report is full: the search for the name that may have been meant is slow.
+    fn reported(&self) -> impl Iterator<Item = &'a Member> {
+        self.unknown().take_while(|_| !self.report.is_full())
     }
 
     fn warn_unknown(&self, member: &Member, meant: Option<&str>) {
@@ -385,9 +390,9 @@ fn plain(value: &Value) -> Option<String> {
 
 /// Whether two names are the same but for capitals, `_` and `-`.
 pub(super) fn same(one: &str, other: &str) -> bool {
-    let letters = |text: &'_ str| {
-        let kept = text.chars().filter(|c| !matches!(c, '_' | '-'));
-        kept.map(|c| c.to_ascii_lowercase()).collect::<Vec<_>>()
-    };
-    one == other || letters(one) == letters(other)
+    fn letters(text: &str) -> impl Iterator<Item = char> {
+        let letters = text.chars().filter(|c| !matches!(c, '_' | '-'));
+        letters.map(|c| c.to_ascii_lowercase())
+    }
+    letters(one).eq(letters(other))
 }

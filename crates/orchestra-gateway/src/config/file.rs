@@ -13,7 +13,7 @@ use super::{
     report::{Finding, Report},
     server,
     shape::{Purpose, Section, shape},
-    text::Notation,
+    text::{Locator, Notation},
 };
 
 /// The largest file that is read. The settings of clients hold more than servers.
@@ -21,6 +21,9 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The largest YAML file: places in it are found by reading it again.
 const MAX_YAML_BYTES: u64 = 128 * 1024;
+
+/// Maximum number of bytes of all files of a workspace that may define servers.
+pub(crate) const MAX_WORKSPACE_BYTES: u64 = 1024 * 1024;
 
 /// How the configuration of this program is called.
 const OWN: &str = "orchestra.toml";
@@ -115,18 +118,33 @@ impl File {
     /// there.
     #[must_use]
     pub fn read(&self) -> Option<Contents> {
-        match self.read_text() {
-            Ok(None) => None,
-            Ok(Some(text)) => Some(self.understand(&text)),
-            Err(error) => Some(self.unreadable(Place::START, format!("cannot be read: {error}"))),
-        }
+        let mut left = MAX_BYTES;
+        self.read_within(&mut left)
+    }
+
+    /// As [`read`](Self::read), for one of several files that may have `left` bytes together. Subtracts its bytes.
+    pub(crate) fn read_within(&self, left: &mut u64) -> Option<Contents> {
+        let message = match self.read_text(*left) {
+            Ok(None) => return None,
+            Ok(Some(text)) => {
+                *left -= text.len() as u64;
+                return Some(self.understand(&text));
+            }
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge && *left < MAX_BYTES => {
+                format!(
+                    "is too long: the files of the workspace that may define servers have more than {MAX_WORKSPACE_BYTES} bytes"
+                )
+            }
+            Err(error) => format!("cannot be read: {error}"),
+        };
+        Some(self.unreadable(Place::START, message))
     }
 
     /// The text of the file, if there is one.
-    fn read_text(&self) -> io::Result<Option<String>> {
+    fn read_text(&self, most: u64) -> io::Result<Option<String>> {
         let read = match &self.owners {
-            Some(owners) => files::read_own_text(&self.path, MAX_BYTES, owners),
-            None => files::read_text(&self.path, MAX_BYTES),
+            Some(owners) => files::read_own_text(&self.path, most, owners),
+            None => files::read_text(&self.path, most),
         };
         match read {
             Err(error) if is_absent(&error) => Ok(None),
@@ -159,7 +177,8 @@ impl File {
             let read = section.servers.get(..MAX_SERVERS);
             section.hidden = namesakes(&root, read.unwrap_or(&section.servers));
         }
-        self.read_servers(&section, (notation, text), &report, &mut servers);
+        let locator = Locator::new(notation, text);
+        self.read_servers(&section, &locator, &report, &mut servers);
         if !section.is_known && self.is_named_for_servers() {
             nothing(&root, &report);
         }
@@ -170,7 +189,7 @@ impl File {
                 .iter()
                 .find(|(path, _)| finding.path.is_within(path));
             let server = about.map(|(_, written)| written.name.clone());
-            self.diagnostic(finding, server, notation, text)
+            self.diagnostic(finding, server, &locator)
         });
         Contents {
             diagnostics: diagnostics.collect(),
@@ -210,7 +229,7 @@ impl File {
     fn read_servers(
         &self,
         section: &Section<'_>,
-        (notation, text): (Notation, &str),
+        locator: &Locator<'_>,
         report: &Report,
         servers: &mut Vec<(Path, Written)>,
     ) {
@@ -224,7 +243,7 @@ impl File {
         let hidden = section.hidden.iter().map(|named| (named, true));
         for (named, is_hidden) in read.chain(hidden) {
             let path = &named.path;
-            let place = notation.locate(text, path).unwrap_or(named.place);
+            let place = locator.place(path).unwrap_or(named.place);
             let name = ServerName::of_text(named.name);
             let origin = Origin {
                 file: Arc::clone(&self.path),
@@ -285,10 +304,9 @@ impl File {
         &self,
         finding: Finding,
         server: Option<ServerName>,
-        notation: Notation,
-        text: &str,
+        locator: &Locator<'_>,
     ) -> Diagnostic {
-        let place = notation.locate(text, &finding.path);
+        let place = locator.place(&finding.path);
         Diagnostic {
             severity: finding.severity,
             file: Arc::clone(&self.path),

@@ -32,15 +32,19 @@ impl Report {
     }
 
     fn add(&self, severity: Severity, place: Place, path: &Path, message: String) {
-        let mut found = self.found.borrow_mut();
-        if found.len() < MAX_FINDINGS {
-            found.push(Finding {
+        if !self.is_full() {
+            self.found.borrow_mut().push(Finding {
                 severity,
                 place,
                 path: path.clone(),
                 message,
             });
         }
+    }
+
+    /// Returns whether further findings are dropped.
+    pub(super) fn is_full(&self) -> bool {
+        self.found.borrow().len() >= MAX_FINDINGS
     }
 
     pub(super) fn is_empty(&self) -> bool {

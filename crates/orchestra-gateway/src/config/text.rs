@@ -51,13 +51,38 @@ impl Notation {
             Self::Yaml => yaml::parse(text),
         }
     }
+}
 
-    /// Where something stands, in notations whose tree does not tell.
-    pub(crate) fn locate(self, text: &str, path: &Path) -> Option<Place> {
-        match self {
-            Self::Json | Self::Toml => None,
-            Self::Yaml => yaml::locate(text, path),
+/// Finds places in a text whose tree does not have them. Each place costs one reading of the text.
+pub(crate) struct Locator<'a> {
+    notation: Notation,
+    text: &'a str,
+    /// Number of bytes that may still be read.
+    left: Cell<usize>,
+}
+
+impl<'a> Locator<'a> {
+    /// Maximum number of bytes that are read for the places of a text.
+    const MAX_BYTES: usize = 1024 * 1024;
+
+    /// A locator for a text in a notation.
+    pub(crate) const fn new(notation: Notation, text: &'a str) -> Self {
+        Self {
+            notation,
+            text,
+            left: Cell::new(Self::MAX_BYTES),
         }
+    }
+
+    /// Returns the place to which a path leads. It is not known for a tree that has its places, and behind too many other
+    /// places of a long text.
+    pub(crate) fn place(&self, path: &Path) -> Option<Place> {
+        if self.notation != Notation::Yaml {
+            return None;
+        }
+        let left = self.left.get().checked_sub(self.text.len())?;
+        self.left.set(left);
+        yaml::locate(self.text, path)
     }
 }
 

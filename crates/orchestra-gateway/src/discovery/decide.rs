@@ -15,8 +15,8 @@ use super::{
 use crate::{
     approval::{Covered, Decisions, Fingerprint, SharedWork, Standing},
     config::{
-        Contents, Diagnostic, Effect, File, Pins, Place, PluginsFile, ServerConfig, Severity,
-        Source, Trust, Written,
+        Contents, Diagnostic, Effect, File, MAX_WORKSPACE_BYTES, Pins, Place, PluginsFile,
+        ServerConfig, Severity, Source, Trust, Written,
     },
     expand::Scope,
 };
@@ -76,9 +76,14 @@ impl Places {
     ) -> Found {
         let mut found = Found::default();
         let files = self.files().into_iter();
+        let mut left = MAX_WORKSPACE_BYTES;
         let read: Vec<(File, Option<Contents>)> = files
             .map(|file| {
-                let contents = last.or_before(&file, file.read());
+                let now = match file.source {
+                    Source::Workspace => file.read_within(&mut left),
+                    _ => file.read(),
+                };
+                let contents = last.or_before(&file, now);
                 (file, contents)
             })
             .collect();

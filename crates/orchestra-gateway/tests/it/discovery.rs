@@ -47,6 +47,31 @@ fn code_that_many_servers_load_is_read_once() {
     assert_eq!(reason_behind(&world, &server, 60), None);
 }
 
+#[test]
+fn files_of_a_workspace_are_read_up_to_a_number_of_bytes_together() {
+    let world = World::new();
+    let long = |name: &str| {
+        let other = "x".repeat(300_000);
+        json!({"mcpServers": {name: {"command": "x"}}, "other": other}).to_string()
+    };
+    for number in 0..4 {
+        let path = format!("workspace/.orchestra/mcp/{number}.json");
+        world.write(&path, &long(&format!("s{number}")));
+    }
+    world.write("workspace/.mcp.json", &one("a", "x"));
+    world.write("home/.config/orchestra/mcp.json", &long("b"));
+    let found = world.find();
+    let names = found.servers.iter().map(|server| server.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["s0", "s1", "s2", "a", "b"]);
+    let broken: Vec<_> = found.broken().filter_map(|path| path.file_name()).collect();
+    assert_eq!(broken, ["3.json"]);
+    let message = &found.diagnostics[0].message;
+    assert!(
+        message.contains("have more than 1048576 bytes"),
+        "{message}"
+    );
+}
+
 /// Writes a number of equal servers and a plain one behind them. Returns the reason for which that one is invalid.
 fn reason_behind(world: &World, server: &serde_json::Value, count: usize) -> Option<String> {
     let servers = (0..count).map(|number| (format!("s{number:02}"), server.clone()));

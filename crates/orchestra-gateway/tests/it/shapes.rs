@@ -1,6 +1,6 @@
 //! Every shape that files of servers have.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use orchestra_gateway::config::{
     Auth, Backoff, Circuit, Connections, Contents, Effect, Flavour, HttpConfig, InheritEnv, Pins,
@@ -611,6 +611,38 @@ fn whatever_a_file_holds_its_reading_is_bounded() {
     }
     let long = format!("mcp: {{servers: {{}}}} # {}", "x".repeat(200_000));
     assert!(told(&file("x.yml").understand(&long))[0].contains("is longer than"));
+}
+
+#[test]
+fn places_in_a_long_yaml_file_are_looked_for_a_limited_number_of_times() {
+    let servers: String = (0..512)
+        .map(|n| format!("  s{n}: {{command: x}} # {}\n", "x".repeat(220)))
+        .collect();
+    let contents = file("x.yaml").understand(&format!("mcpServers:\n{servers}"));
+    assert_eq!(contents.servers.len(), 512);
+    let lines = |line| {
+        let servers = contents.servers.iter();
+        servers
+            .filter(|server| server.origin.place.line == line)
+            .count()
+    };
+    assert_eq!((lines(2), lines(3)), (1, 1));
+    assert!(lines(1) > 490, "{}", lines(1));
+}
+
+#[test]
+fn server_with_many_unknown_keys_is_read_in_seconds() {
+    let keys: String = (0..50_000).map(|n| format!("\"{n:x}\": 1, ")).collect();
+    let text = format!("{{\"mcpServers\": {{\"a\": {{{keys}\"command\": \"x\"}}}}}}");
+    let begin = Instant::now();
+    let contents = file("mcp.json").understand(&text);
+    assert!(contents.servers[0].config.is_ok());
+    assert_eq!(contents.diagnostics.len(), 200);
+    assert!(
+        begin.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begin.elapsed()
+    );
 }
 
 mod any_text {

@@ -1,5 +1,5 @@
 //! Worktrees of which files of git's are gone: a deletion was broken off, or the power was cut before they
-//! were on the disk, which git sees to for objects and references alone.
+//! were on the disk, which git sees to for objects and references alone; or a job has replaced them.
 
 use std::{
     ffi::OsStr,
@@ -10,10 +10,13 @@ use std::{
 
 use orchestra_plan::ids::Commit;
 
-use super::{GitError, Marker, Repository, Worktree, files};
+use super::{GitError, Marker, Owner, Repository, Worktree, files, nested::leads_back};
 
 /// More than the files have that lead from a worktree to its git directory and back.
 const SMALL: u64 = 64 << 10;
+
+/// Name of what a job has put in the place of the `.git` file of its worktree, in the git directory of the worktree.
+const REPLACEMENT: &str = "orchestra-replaced-git";
 
 impl Repository {
     /// The git directory of a worktree of ours that does not lead there itself any more.
@@ -44,6 +47,53 @@ impl Repository {
         }
         Ok(by_owner)
     }
+
+    /// Writes the `.git` file of a worktree again if a job has replaced it, so that git of the user there does not use a
+    /// repository of the job, with its settings. Returns the path to which the replacement was moved.
+    ///
+    /// # Errors
+    /// [`GitError::File`] when the replacement cannot be moved, or the file not be written.
+    pub fn restore_link(&self, owner: Owner) -> Result<Option<PathBuf>, GitError> {
+        let path = self.worktree_path(owner);
+        let is_directory = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+        if !is_directory || !matches!(self.worktree(owner), Err(GitError::NotOurs { .. })) {
+            return Ok(None);
+        }
+        let is_own = |admin: &PathBuf| {
+            let marker = Marker::read(admin).ok().flatten();
+            marker.is_some_and(|marker| marker.owner == owner) && leads_back(admin, &path)
+        };
+        let admins = fs::read_dir(self.common_directory().join("worktrees"));
+        let admins = admins.into_iter().flatten().filter_map(Result::ok);
+        let Some(admin) = admins.map(|entry| entry.path()).find(is_own) else {
+            return Ok(None);
+        };
+        let link = path.join(".git");
+        let moved = free(&admin);
+        fs::rename(&link, &moved).map_err(|source| GitError::File {
+            operation: "move the replacement of a `.git` file",
+            path: link.clone(),
+            source,
+        })?;
+        files::replace(&link, &link_to(&admin))?;
+        Ok(Some(moved))
+    }
+}
+
+/// Path in a git directory at which nothing is.
+fn free(admin: &Path) -> PathBuf {
+    let mut path = admin.join(REPLACEMENT);
+    let mut number = 1;
+    while fs::symlink_metadata(&path).is_ok() {
+        number += 1;
+        path = admin.join(format!("{REPLACEMENT}-{number}"));
+    }
+    path
+}
+
+/// Content of the `.git` file that leads to a git directory.
+fn link_to(admin: &Path) -> Vec<u8> {
+    [b"gitdir: ".as_slice(), admin.as_os_str().as_bytes(), b"\n"].concat()
 }
 
 impl Worktree {
@@ -59,9 +109,8 @@ impl Worktree {
     pub(super) fn mend(&self, commit: &Commit) -> Result<(), GitError> {
         let line = |path: &Path| [path.as_os_str().as_bytes(), b"\n"].concat();
         let link = self.path().join(".git");
-        let leads = [b"gitdir: ".as_slice(), &line(&self.admin)].concat();
         for (file, content) in [
-            (link.clone(), leads),
+            (link.clone(), link_to(&self.admin)),
             (self.admin.join("gitdir"), line(&link)),
             (self.admin.join("commondir"), b"../..\n".to_vec()),
             (self.admin.join("HEAD"), format!("{commit}\n").into_bytes()),

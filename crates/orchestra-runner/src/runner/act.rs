@@ -49,6 +49,7 @@ use super::{
     teller::Teller,
 };
 use crate::{
+    cause::chain,
     git::{Repository, Worktree},
     logs::{Lines, Source},
     supervise::RunId,
@@ -133,9 +134,37 @@ impl<'a> Cx<'a> {
     /// Ends what may be running for the act.
     pub(super) async fn halt(&self) {
         self.end_left().await;
+        self.restore_link().await;
         if !self.is_over.load(Ordering::Relaxed) {
             let act = self.assignment.act;
             self.say(&format!("{act}: ended before its end")).await;
+        }
+    }
+
+    /// Writes the `.git` file of the worktree again if a program of the job has replaced it. The user may look at the
+    /// worktree between two acts.
+    pub(super) async fn restore_link(&self) {
+        let Ok(repository) = self.host.repository().await else {
+            return;
+        };
+        match repository.restore_link(self.assignment.owner()) {
+            Ok(None) => {}
+            Ok(Some(moved)) => {
+                let words = format!(
+                    "the job replaced the `.git` file of its worktree; Orchestra wrote the file again, and moved the \
+                     replacement to {}",
+                    moved.display()
+                );
+                self.say(&words).await;
+            }
+            Err(error) => {
+                let error = chain(&error);
+                tracing::warn!(
+                    error,
+                    "the job replaced the `.git` file of its worktree, and the file cannot be written again; do not use \
+                     git in the worktree"
+                );
+            }
         }
     }
 
@@ -295,6 +324,8 @@ pub(super) async fn perform(cx: &Cx<'_>) -> Vec<Report> {
 }
 
 async fn done(cx: &Cx<'_>) -> Result<Done, Failure> {
+    // A runner may have ended before it did so.
+    cx.restore_link().await;
     match cx.assignment.todo {
         // It looks first whose what is there is.
         Todo::Integrate { .. } => {}

@@ -41,6 +41,7 @@ pub(super) async fn work(
                 let reports = performed.unwrap_or_else(panicked);
                 // What follows may begin in the same worktree at once.
                 cx.end_left().await;
+                cx.restore_link().await;
                 teller.tell(reports, Wants::Next).await
             } => Some(next),
             stopped = stop.wait_for(|stop| *stop) => match stopped {

@@ -39,12 +39,15 @@ const BLOCK: u64 = 512;
 /// Time between two looks at files that are gone or half written.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
-/// What git is told of a mirror: nothing in it is its concern.
-const MIRROR_GIT_FILES: [(&str, &str); 1] = [(".gitignore", "*\n")];
+/// File with the rules by which git ignores files.
+const IGNORE: &str = ".gitignore";
 
-/// What git is told, unless somebody told it something else.
+/// Files that git reads of a mirror: it ignores the mirror.
+const MIRROR_GIT_FILES: [(&str, &str); 1] = [(IGNORE, "*\n")];
+
+/// Files that git reads of a board in a checkout.
 const GIT_FILES: [(&str, &str); 2] = [
-    (".gitignore", ".store/\n.run/\n.events/\n*.orchestra-tmp\n"),
+    (IGNORE, ".store/\n.run/\n.events/\n*.orchestra-tmp\n"),
     (".gitattributes", "*.history.jsonl merge=union\n"),
 ];
 
@@ -103,8 +106,8 @@ impl Engine {
         self
     }
 
-    /// Creates the files that tell git what to leave out, and how to merge histories. Those of the other mode are
-    /// replaced.
+    /// Creates the files by which git ignores other files and merges histories. Those of the other mode are replaced, and
+    /// missing rules of ignored files are added.
     pub(crate) fn tell_git(&mut self) -> Result<(), FilesError> {
         let mut touched = BTreeSet::new();
         let mut sets: [&[(&str, &str)]; 2] = [&MIRROR_GIT_FILES, &GIT_FILES];
@@ -116,9 +119,9 @@ impl Engine {
         for (path, text) in files {
             let full = under(&self.root, path);
             let other = others.iter().find(|(other, _)| other == path);
-            if self.is_replaceable(path, other.map(|(_, text)| *text))? {
+            if let Some(content) = self.git_file(path, text, other.map(|(_, text)| *text))? {
                 let temp = under(&self.root, &format!("{path}{TEMP}"));
-                self.io.write_temp(&temp, text.as_bytes())?;
+                self.io.write_temp(&temp, &content)?;
                 self.io.sync_file(&temp)?;
                 self.io.rename(&temp, &full)?;
                 touched.insert("");
@@ -127,16 +130,31 @@ impl Engine {
         self.sync(touched.into_iter().collect(), FileIo::sync_dir)
     }
 
-    /// Returns whether a file is missing, or has this content alone.
-    fn is_replaceable(&mut self, path: &str, content: Option<&str>) -> Result<bool, FilesError> {
-        let Some(found) = self.io.stat(&under(&self.root, path))? else {
-            return Ok(true);
+    /// Returns the new content of a file that git reads; `None` if it stays. The rules of ignored files count in a file of
+    /// another author as well: a repository must not make the user commit private files.
+    fn git_file(
+        &self,
+        path: &str,
+        text: &str,
+        other: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, FilesError> {
+        let full = under(&self.root, path);
+        let before = match self.io.stat(&full)?.map(|found| found.kind) {
+            None => return Ok(Some(text.into())),
+            Some(_) if path != IGNORE => return Ok(None),
+            Some(EntryKind::Directory) => {
+                return Err(FilesError::Stuck {
+                    path: path.to_owned(),
+                });
+            }
+            // Git has no rules of a link or of a file that cannot be read.
+            Some(EntryKind::Other) => Vec::new(),
+            Some(EntryKind::File) => self.io.read(&full, MAX_FILE_BYTES).unwrap_or_default(),
         };
-        let Some(content) = content.filter(|text| u64::try_from(text.len()) == Ok(found.size))
-        else {
-            return Ok(false);
-        };
-        Ok(self.bytes(path)?.as_deref() == Some(content.as_bytes()))
+        match other.is_some_and(|other| other.as_bytes() == before) {
+            true => Ok(Some(text.into())),
+            false => Ok(with_rules(before, text)),
+        }
     }
 
     /// Creates the directory of a mirror that was removed.
@@ -475,6 +493,32 @@ pub(super) fn is_old(modified: i64) -> bool {
 fn age(modified: i64) -> Option<Duration> {
     let age = u64::try_from(now()?.saturating_sub(modified)).ok()?;
     Some(Duration::from_nanos(age))
+}
+
+/// Returns rules of git with the missing ones at the end; `None` if none is missing. A rule counts if no later one begins
+/// with `!`, which may cancel it.
+fn with_rules(mut before: Vec<u8>, rules: &str) -> Option<Vec<u8>> {
+    let lines = before.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let counting: Vec<&[u8]> = lines
+        .rev()
+        .take_while(|line| !line.starts_with(b"!"))
+        .collect();
+    let missing = rules
+        .lines()
+        .filter(|rule| !counting.contains(&rule.as_bytes()));
+    let missing: Vec<&str> = missing.collect();
+    if missing.is_empty() {
+        return None;
+    }
+    if !before.is_empty() && !before.ends_with(b"\n") {
+        before.push(b'\n');
+    }
+    for rule in missing {
+        before.extend_from_slice(rule.as_bytes());
+        before.push(b'\n');
+    }
+    Some(before)
 }
 
 /// The time, in nanoseconds since the Unix epoch.

@@ -99,10 +99,48 @@ fn git_ignores_the_files_of_a_shared_board_and_sees_those_of_a_checkout() {
     store.settle(SETTLE).unwrap();
     drop(store);
     assert!(rules().starts_with(".store/\n"), "{}", rules());
-    fs::write(checkouts.files().join(".gitignore"), "mine\n").unwrap();
     clear_shared(&checkouts.path("main"), &checkouts.home()).unwrap();
     checkouts.open("main").settle(SETTLE).unwrap();
-    assert_eq!(rules(), "mine\n");
+    assert_eq!(rules(), "*\n");
+}
+
+#[test]
+fn rules_of_ignored_files_are_added_behind_those_of_another_author() {
+    const OWN: &str = ".store/\n.run/\n.events/\n*.orchestra-tmp\n";
+    let checkouts = Checkouts::new();
+    let (main, file) = (checkouts.path("main"), checkouts.files().join(".gitignore"));
+    let after = |store: Store| {
+        store.settle(SETTLE).unwrap();
+        drop(store);
+        fs::read_to_string(&file).unwrap()
+    };
+    after(checkouts.open("main"));
+    for (before, expected) in [
+        ("mine", "mine\n*\n"),
+        ("!*\n", "!*\n*\n"),
+        ("*\n!x\n", "*\n!x\n*\n"),
+        ("!x\n*\r\ny\n", "!x\n*\r\ny\n"),
+    ] {
+        fs::write(&file, before).unwrap();
+        assert_eq!(after(checkouts.open("main")), expected);
+    }
+    // Git has no rules of a link.
+    let target = checkouts.path("main").join("target");
+    fs::write(&target, "*\n").unwrap();
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&target, &file).unwrap();
+    assert_eq!(after(checkouts.open("main")), "*\n");
+    assert!(fs::symlink_metadata(&file).unwrap().is_file());
+    let copy = copy_to_checkout(&checkouts.home(), true).unwrap();
+    copy.finish().unwrap();
+    for (before, expected) in [
+        (".store/\n", format!(".store/\n{}", &OWN[8..])),
+        ("!.events/\n", format!("!.events/\n{OWN}")),
+        ("", OWN.to_owned()),
+    ] {
+        fs::write(&file, before).unwrap();
+        assert_eq!(after(in_checkout(&main).unwrap()), expected);
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             for finding in board::left_behind(&config.workspace)? {
                 found.still(finding);
             }
-            found.add(tracked_mirror(&home));
+            found.add(tracked_files(&home, &config.workspace));
         }
         Err(failure) => found.still(format!("board: {}", failure.text())),
     }
@@ -112,11 +112,25 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     })
 }
 
+/// Directories of `.projects/` with files that belong into no commit.
+const PRIVATE: [&str; 3] = [".events", ".run", ".store"];
+
 /// Reports files of a shared board that git tracks: its commands change them, and each change is taken for an edit. A
-/// commit that is checked out without a branch is left as it is.
-fn tracked_mirror(home: &Home) -> Found {
+/// commit that is checked out without a branch is left as it is. Of a board in a checkout, it reports private files.
+fn tracked_files(home: &Home, workspace: &Path) -> Found {
     let mut found = Found::default();
     let Home::Shared(home) = home else {
+        let private = PRIVATE.map(|name| workspace.join(PROJECTS).join(name));
+        for directory in private
+            .iter()
+            .filter(|path| orchestra_place::is_tracked(path))
+        {
+            let directory = directory.display();
+            found.still(format!(
+                "{directory}: git tracks private files of the board, and the next commit may contain them; run \
+                 `git rm -r --cached --quiet {directory}`, and commit the change"
+            ));
+        }
         return found;
     };
     let Some(main) = home.mirror() else {

@@ -131,6 +131,45 @@ fn tracked_workspace_is_in_mode_checkout_and_says_so_once() {
 }
 
 #[test]
+fn rules_of_a_repository_make_git_add_no_private_files() {
+    for (mode, rules) in [("checkout", "*.x\n!.events/\n"), ("repository", "!*\n")] {
+        let workspace = Workspace::git();
+        workspace.write(".gitignore", "!/.projects/\n");
+        workspace.write(".projects/.gitignore", rules);
+        workspace.write("orchestra.toml", &format!("board = \"{mode}\"\n"));
+        workspace.call("create_project", &json!({"name": "My App"}));
+        let event = "{\"hook_event_name\": \"Stop\", \"session_id\": \"s\"}";
+        let hook = workspace.run_with_input(["hook"], event);
+        assert_eq!(hook.code, Some(0), "{hook:?}");
+        git(&workspace.path(), &["add", "--all"]);
+        let files = git(&workspace.path(), &["ls-files", ".projects"]);
+        for private in [".events/", ".store/"] {
+            assert!(!files.contains(private), "{mode}: {files}");
+        }
+        assert_eq!(files.contains("my-app"), mode == "checkout", "{files}");
+    }
+}
+
+#[test]
+fn private_files_that_git_tracks_are_reported() {
+    let workspace = Workspace::git();
+    workspace.write("orchestra.toml", "board = \"checkout\"\n");
+    workspace.call("create_project", &json!({"name": "My App"}));
+    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+    workspace.write(".projects/.events/other", "x");
+    git(
+        &workspace.path(),
+        &["add", "--force", ".projects/.events/other"],
+    );
+    let doctor = workspace.run(["doctor"]);
+    assert_ne!(doctor.code, Some(0), "{doctor:?}");
+    assert!(
+        doctor.out.contains("git tracks private files"),
+        "{doctor:?}"
+    );
+}
+
+#[test]
 fn tracked_board_converted_from_a_linked_worktree_is_complete_in_both() {
     let repository = Repository::new("board = \"checkout\"\n");
     let (main, linked) = (repository.main(), repository.linked());

@@ -556,7 +556,10 @@ fn what_is_asked_for_elsewhere_is_told_when_it_is_handed_out() {
         "inputs": [{"id": "api-key", "type": "promptString", "description": "The key", "password": true}],
     });
     workspace.write(".vscode/mcp.json", &file.to_string());
-    let export = |words: &[&str]| workspace.run(["mcp", "export"].iter().chain(words));
+    let export = |words: &[&str]| {
+        let given = ["mcp", "--mcp-config", ".vscode/mcp.json", "export"];
+        workspace.run(given.iter().chain(words))
+    };
     let said = export(&["--shape", "vscode"]);
     assert!(
         said.err.contains("VS Code will ask for ${input:api-key}"),

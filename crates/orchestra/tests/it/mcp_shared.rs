@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 
 use crate::{
     mcp::{json, state, states},
-    support::{Workspace, said},
+    support::{Said, Workspace, said},
 };
 
 #[test]
@@ -107,6 +107,37 @@ fn each_secret_is_handed_out_as_a_variable_of_its_own() {
     assert!(!whole.err.contains("A_AUTHORIZATION"), "{whole:?}");
     let one = export(&["a"]);
     assert!(one.out.contains("Bearer ${AUTHORIZATION}"), "{one:?}");
+}
+
+#[test]
+fn servers_that_wait_for_an_approval_are_exported_only_by_name() {
+    let workspace = Workspace::new();
+    workspace.write(
+        ".mcp.json",
+        r#"{"mcpServers": {"theirs": {"command": "cat"}, "off": {"command": "cat", "disabled": true}}}"#,
+    );
+    workspace.write(
+        "own.json",
+        r#"{"mcpServers": {"mine": {"command": "cat"}}}"#,
+    );
+    let export = |more: &[&str]| {
+        let words = ["mcp", "--mcp-config", "own.json", "export"];
+        workspace.run(words.iter().chain(more))
+    };
+    let names = |said: &Said| -> Vec<String> {
+        let servers = json(said)["mcpServers"].clone();
+        servers.as_object().unwrap().keys().cloned().collect()
+    };
+    let said = export(&[]);
+    assert_eq!(names(&said), ["mine"]);
+    assert!(
+        said.err.contains("have not approved them: theirs, off;"),
+        "{said:?}"
+    );
+    assert_eq!(names(&export(&["theirs"])), ["theirs"]);
+    let approved = workspace.run(["mcp", "approve", "theirs", "--yes"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(names(&export(&[])), ["mine", "theirs"]);
 }
 
 /// What is masked where a configuration is shown is no more handed out than values are.

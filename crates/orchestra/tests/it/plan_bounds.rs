@@ -232,6 +232,28 @@ fn repository_of_a_sandboxed_job_runs_nothing_outside_of_the_sandbox() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn git_of_the_user_in_a_worktree_uses_no_repository_of_a_sandboxed_job() {
+    let workspace = Workspace::git();
+    workspace.write("seen.txt", "seen\n");
+    save(&workspace);
+    let ran = workspace.join("ran");
+    let line = format!(
+        "set -e\nrm .git\ngit init -q .\ngit config core.fsmonitor 'touch {}; false'\n",
+        ran.display()
+    );
+    let said = run_confined(&workspace, &format!("{line}exit 1"));
+    assert_eq!(said.code, Some(6), "{said:?}");
+    let mut worktrees = fs::read_dir(workspace.join(".worktrees")).unwrap();
+    let worktree = worktrees.next().unwrap().unwrap().path();
+    git(&workspace, &["-C", worktree.to_str().unwrap(), "status"]);
+    assert!(!ran.exists(), "{said:?}");
+    let said = run_confined(&workspace, &format!("{line}echo done > done.txt"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(git(&workspace, &["show", "bounds:done.txt"]), "done\n");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn filter_of_the_user_stores_what_a_sandboxed_job_has_written() {
     let workspace = Workspace::git();
     let filter =

@@ -221,6 +221,27 @@ fn links_in_the_place_of_files_of_a_server_change_nothing_elsewhere() {
 }
 
 #[test]
+fn text_of_the_target_of_a_linked_configuration_is_not_shown() {
+    for text in [
+        "correct-horse\n",
+        "tools = \"correct-horse\n",
+        "correct-horse = 1\n",
+    ] {
+        let planted = Planted::at(Workspace::board(), "orchestra.toml", true);
+        fs::write(&planted.target, text).unwrap();
+        for command in [&["doctor"][..], &["tool", "list"], &["stdio"]] {
+            let said = planted.run(command);
+            let all = format!("{}{}", said.out, said.err);
+            assert!(!all.contains("correct-horse"), "{command:?}: {all}");
+            assert!(
+                all.contains("the target of this symbolic link"),
+                "{command:?}: {all}"
+            );
+        }
+    }
+}
+
+#[test]
 fn client_file_of_the_workspace_that_is_a_link_is_refused() {
     let add = ["mcp", "add", "--scope", "workspace", "x", "--", "true"];
     refused(Workspace::board, ".mcp.json", &add);

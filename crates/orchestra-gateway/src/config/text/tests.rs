@@ -33,12 +33,13 @@ fn every_notation_tells_where_things_stand() {
                 .collect(),
         )
     };
-    let locate = |path: &Path| Notation::Yaml.locate(yaml, path);
-    assert_eq!(locate(&path(&["mcp"])), Some(at(2, 1)));
-    assert_eq!(locate(&path(&["mcp", "servers", "b"])), Some(at(6, 5)));
+    let locator = Locator::new(Notation::Yaml, yaml);
+    assert_eq!(locator.place(&path(&["mcp"])), Some(at(2, 1)));
+    let server = path(&["mcp", "servers", "b"]);
+    assert_eq!(locator.place(&server), Some(at(6, 5)));
     let args = path(&["mcp", "servers", "a", "args"]);
-    assert_eq!(locate(&args.index(1)), Some(at(5, 19)));
-    assert_eq!(locate(&path(&["mcp", "no"])), None);
+    assert_eq!(locator.place(&args.index(1)), Some(at(5, 19)));
+    assert_eq!(locator.place(&path(&["mcp", "no"])), None);
 }
 
 #[test]

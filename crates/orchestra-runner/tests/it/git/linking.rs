@@ -437,6 +437,37 @@ async fn worktree_that_leads_to_the_git_directory_of_another_is_refused() {
 }
 
 #[tokio::test]
+async fn replaced_git_file_of_a_worktree_is_moved_away_and_written_again() {
+    let world = World::new();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let (first, second) = (
+        prepare(&repository, 1, &base).await,
+        prepare(&repository, 2, &base).await,
+    );
+    let (owner, link) = (job(1, 1), first.path().join(".git"));
+    assert_eq!(repository.restore_link(owner).unwrap(), None);
+    let original = fs::read(&link).unwrap();
+    let other = format!("gitdir: {}\n", second.directory().display());
+    let replacements: [&dyn Fn(); 3] = [
+        &|| fs::create_dir(&link).unwrap(),
+        &|| fs::write(&link, &other).unwrap(),
+        &|| symlink(world.root.join(".git"), &link).unwrap(),
+    ];
+    for replace in replacements {
+        fs::remove_file(&link).unwrap();
+        replace();
+        let moved = repository.restore_link(owner).unwrap().unwrap();
+        assert!(moved.starts_with(first.directory()), "{moved:?}");
+        assert!(fs::symlink_metadata(&moved).is_ok(), "{moved:?}");
+        assert_eq!(fs::read(&link).unwrap(), original);
+    }
+    assert_eq!(repository.restore_link(owner).unwrap(), None);
+    assert_eq!(first.remove(&[]).await.unwrap(), Removal::Removed);
+    assert_eq!(repository.restore_link(owner).unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_checkout_whose_submodule_would_change_is_not_touched() {
     let world = with_submodule();
     let repository = world.open().await;

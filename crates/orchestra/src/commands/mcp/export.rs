@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{Input, ServerConfig, Transport, Values, Variables},
-    discovery::Server,
+    config::{Input, ServerConfig, Transport, Trust, Values, Variables},
+    discovery::{Server, ServerState},
     expand::{self, Reference},
 };
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["mcp export > mcp.json", "mcp export docs --shape vscode"]))]
 pub(super) struct Arguments {
-    /// Names of the servers [default: all]
+    /// Names of the servers [default: all that need no approval]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Format of the file
@@ -49,11 +49,11 @@ enum Shape {
 }
 
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
-    let servers: Vec<&Server> = if arguments.names.is_empty() {
-        here.found.servers.iter().collect()
+    let (servers, unapproved): (Vec<&Server>, Vec<&Server>) = if arguments.names.is_empty() {
+        here.found.servers.iter().partition(|server| !waits(server))
     } else {
         let named = arguments.names.iter().map(|name| here.server(name));
-        named.collect::<Result<_, _>>()?
+        (named.collect::<Result<_, _>>()?, Vec::new())
     };
     let configs = servers.iter().filter_map(|server| server.config());
     let (configs, others): (Vec<&ServerConfig>, Vec<&ServerConfig>) =
@@ -100,11 +100,29 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
             others.collect::<Vec<_>>().join(", ")
         )));
     }
+    if !unapproved.is_empty() {
+        let names = unapproved.iter().map(|server| server.shown_name.as_str());
+        output::complain(&output::printable(&format!(
+            "left out, because the workspace defines them and you have not approved them: {}; name a server to print it",
+            names.collect::<Vec<_>>().join(", ")
+        )));
+    }
     if let Some(hint) = hint(arguments.shape, &inputs) {
         output::complain(&output::printable(&hint));
     }
     output::lines(&text)?;
     Ok(Exit::Ok)
+}
+
+/// Returns whether a server of the workspace may start only after an approval. Of a disabled one, the approval is not
+/// looked at.
+fn waits(server: &Server) -> bool {
+    let asks = server.origin.trust == Trust::Ask && server.trusted_by.is_none();
+    match &server.state {
+        ServerState::NeedsApproval { .. } => true,
+        ServerState::Disabled { .. } => asks,
+        ServerState::Usable(_) | ServerState::Invalid { .. } | ServerState::Own => false,
+    }
 }
 
 /// Whether other programs can reach it.

@@ -368,6 +368,34 @@ fn worktree_of_a_branch_that_sets_a_board_of_its_own_uses_the_shared_one() {
 }
 
 #[test]
+fn shared_board_is_not_moved_by_a_file_that_comes_with_a_branch() {
+    let repository = Repository::new("");
+    repository.fill();
+    let main = repository.main();
+    let store = main.join(".projects/.store");
+    fs::write(main.join("orchestra.toml"), PER_CHECKOUT).unwrap();
+    let listed = repository.run(&main, &["tool", "call", "list_projects"]);
+    assert!(listed.out.contains("my-app"), "{listed:?}");
+    let warned = listed.err.matches("orchestra board convert checkout");
+    assert_eq!(warned.count(), 1, "{listed:?}");
+    assert!(!store.exists());
+    // A database that comes with it.
+    fs::create_dir(&store).unwrap();
+    fs::copy(repository.board().join("board.db"), store.join("board.db")).unwrap();
+    git(&main, &["add", "--force", ".projects/.store"]);
+    repository.task(&main, "Next");
+    assert!(repository.has(&repository.linked(), "MA-4"));
+    git(
+        &main,
+        &["rm", "-r", "--force", "--quiet", ".projects/.store"],
+    );
+    let converted = repository.run(&main, &["board", "convert", "checkout"]);
+    assert_eq!(converted.code, Some(0), "{converted:?}");
+    assert!(store.join("board.db").is_file());
+    assert!(repository.has(&main, "MA-4"));
+}
+
+#[test]
 fn conversion_merges_boards_of_linked_worktrees_only_with_consent() {
     let repository = Repository::new(PER_CHECKOUT);
     repository.fill();

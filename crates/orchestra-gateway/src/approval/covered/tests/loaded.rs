@@ -163,6 +163,36 @@ fn programs_in_directories_of_path_are_covered_when_they_appear() {
 }
 
 #[test]
+fn programs_of_a_command_line_in_directories_of_the_inherited_path_are_covered() {
+    let workspace = Workspace::new();
+    for path in ["bin/tool", "bin/other", "lib/tool", "own/tool"] {
+        workspace.write(path, "x");
+    }
+    let path = ["/usr/bin".into(), workspace.0.path().join("bin")];
+    let path = std::env::join_paths(path).unwrap().into_string().unwrap();
+    let path = move |name: &str| (name == "PATH").then(|| path.clone());
+    let scope = Scope::new(workspace.0.path(), None, path);
+    let files = |server: &serde_json::Value| -> Vec<String> {
+        let covered = Covered::of(&workspace.config(server), &scope);
+        let files = covered.files();
+        files.map(|(path, _)| path.display().to_string()).collect()
+    };
+    for (server, expected) in [
+        (line("tool other/x"), &["bin/tool"][..]),
+        (line("env tool"), &["bin/tool"]),
+        (line("./tool"), &[]),
+        (
+            json!({"command": "sh", "args": ["-c", "exec tool"]}),
+            &["bin/tool"],
+        ),
+    ] {
+        assert_eq!(files(&server), expected, "{server}");
+    }
+    let own = json!({"command": "tool", "env": {"PATH": "${workspaceFolder}/own"}});
+    assert!(!files(&own).contains(&"bin/tool".to_owned()));
+}
+
+#[test]
 fn libraries_in_directories_of_a_variable_are_covered_when_they_appear() {
     let mut server = line("server");
     server["env"] =

@@ -133,10 +133,9 @@ fn notified(
         "notifications/tasks" | "notifications/tasks/status" => {}
         _ => {
             let is_object = |params: &RawJson| params.as_bytes().starts_with(b"{");
-            let client = cause(session, related).map(|open| open.connection());
-            session
-                .events
-                .other(method, params.filter(is_object), client);
+            let params = params.filter(is_object);
+            let client = cause(session, related, params.as_ref()).map(|open| open.connection());
+            session.events.other(method, params, client);
         }
     }
 }
@@ -351,31 +350,38 @@ fn accepted(session: &Session, method: &str, params: RawJson) -> RawJson {
     value
 }
 
-/// The call that a question belongs to: the one that it came with or that it names, else the one
-/// that runs. Where several callers have calls that run, nobody can tell, and a question must not
-/// reach a stranger. A `progressToken` names nobody: in a request of the server it is the server's.
+/// A message names a call that is no longer open.
+struct Gone;
+
+/// The call that a message of the server names: the one with which it came, else the one of its `_meta`. `None` where it
+/// names none. A `progressToken` names none: in a request of the server it is the server's.
+fn named(
+    session: &Arc<Session>,
+    related: Option<&RequestId>,
+    about: &About,
+) -> Result<Option<Arc<OpenCall>>, Gone> {
+    let found = match (find(session, related), &about.input, &about.task) {
+        (Some(open), _, _) => Some(open),
+        (None, Some(input), _) => session.calls().get(&input.call).cloned(),
+        (None, None, Some(task)) => of_task(session, task),
+        (None, None, None) if related.is_none() => return Ok(None),
+        (None, None, None) => None,
+    };
+    found.map(Some).ok_or(Gone)
+}
+
+/// The call that a question belongs to: the one that it names, else the one that runs. Where several
+/// callers have calls that run, nobody can tell, and a question must not reach a stranger.
 fn whom(
     session: &Arc<Session>,
     ask: Ask,
     related: Option<&RequestId>,
     about: &About,
 ) -> Result<Arc<OpenCall>, String> {
-    let gone = || "the call that it belongs to waits here no longer".to_owned();
-    let open = match (find(session, related), about) {
-        (Some(open), _) => open,
-        (
-            None,
-            About {
-                input: Some(input), ..
-            },
-        ) => session.calls().get(&input.call).cloned().ok_or_else(gone)?,
-        (
-            None,
-            About {
-                task: Some(task), ..
-            },
-        ) => of_task(session, task).ok_or_else(gone)?,
-        (None, _) => running(session)?,
+    let open = match named(session, related, about) {
+        Ok(Some(open)) => open,
+        Ok(None) => running(session)?,
+        Err(Gone) => return Err("the call that it belongs to waits here no longer".to_owned()),
     };
     if open.can(ask) {
         return Ok(open);
@@ -386,27 +392,34 @@ fn whom(
 /// The call that runs, of all those whose questions are not out yet; where there is none, the one
 /// that may ask more.
 fn running(session: &Arc<Session>) -> Result<Arc<OpenCall>, String> {
-    let running = newest_of_one(session, |open| !open.has_asked());
+    let running = sole(session, |open| !open.has_asked());
     let found = match running {
-        Ok(None) => newest_of_one(session, |_| true),
+        Ok(None) => sole(session, |_| true),
         found => found,
     };
     found
         .map_err(|Several| {
-            "calls of several clients are open on this connection, and nobody can tell whom to \
-             ask; in a larger pool of connections each client would have one of its own"
+            "calls of several clients are open on this connection, or were given up and may still \
+             run, and nobody can tell whom to ask; in a larger pool of connections each client \
+             would have one of its own"
                 .to_owned()
         })?
         .ok_or_else(|| "no call is open".to_owned())
 }
 
-/// The call of a client that a notification belongs to: the one on whose stream it came, else the newest if all open
-/// calls are of one client.
-fn cause(session: &Arc<Session>, related: Option<&RequestId>) -> Option<Arc<OpenCall>> {
-    match related {
-        Some(_) => find(session, related).filter(|open| open.whose == Whose::Caller),
-        None => newest_of_one(session, |_| true).ok().flatten(),
-    }
+/// The call of a client that a notification belongs to: the one that it names, else the newest if all open calls are of
+/// one client.
+fn cause(
+    session: &Arc<Session>,
+    related: Option<&RequestId>,
+    params: Option<&RawJson>,
+) -> Option<Arc<OpenCall>> {
+    let open = match named(session, related, &About::of(params)) {
+        Ok(Some(open)) => Some(open),
+        Ok(None) => sole(session, |_| true).ok().flatten(),
+        Err(Gone) => None,
+    };
+    open.filter(|open| open.whose == Whose::Caller)
 }
 
 fn of_task(session: &Arc<Session>, task: &str) -> Option<Arc<OpenCall>> {
@@ -417,8 +430,22 @@ fn of_task(session: &Arc<Session>, task: &str) -> Option<Arc<OpenCall>> {
     of_task.next().cloned()
 }
 
-/// Calls of several clients are open.
+/// Calls of several clients are open, or may still run.
 struct Several;
+
+/// The call that began last of some, where all of them, and all calls that the server may still run after they were given
+/// up, are of one client.
+fn sole(
+    session: &Arc<Session>,
+    is_one: impl Fn(&OpenCall) -> bool,
+) -> Result<Option<Arc<OpenCall>>, Several> {
+    let found = newest_of_one(session, is_one)?;
+    let client = found.as_ref().map(|open| open.connection());
+    match client.is_some_and(|client| session.abandoned.has_other(client)) {
+        true => Err(Several),
+        false => Ok(found),
+    }
+}
 
 /// The call that began last of some, where all of them are of one client.
 fn newest_of_one(

@@ -1,7 +1,7 @@
 //! Calls that the server has not answered: who waits for each, and what the server has asked of it.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, VecDeque},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, Ordering},
@@ -61,6 +61,11 @@ struct Caller {
     /// Since when it waits for answers of its caller.
     parked: Option<Instant>,
 }
+
+/// Calls that were given up before the server answered them: the client of each, and the time until which the server may
+/// still run it. Calls of one client in a row are one entry.
+#[derive(Default)]
+pub(super) struct Abandoned(Mutex<VecDeque<(u64, Instant)>>);
 
 /// A question of the server.
 #[derive(Debug, Clone)]
@@ -198,5 +203,30 @@ impl OpenCall {
             let asks = Ask::ALL.into_iter();
             asks.filter(|ask| lacked & (1 << *ask as u8) != 0).collect()
         })
+    }
+}
+
+impl Abandoned {
+    /// Adds a call of a client, which the server may run for `time`.
+    pub(super) fn add(&self, client: u64, time: Duration) {
+        let mut calls = self.calls();
+        let until = Instant::now() + time;
+        match calls.back_mut() {
+            Some((last, end)) if *last == client => *end = until,
+            _ => calls.push_back((client, until)),
+        }
+    }
+
+    /// Returns whether one of the calls is of another client.
+    pub(super) fn has_other(&self, client: u64) -> bool {
+        self.calls().iter().any(|(other, _)| *other != client)
+    }
+
+    /// The calls without those whose time is over.
+    fn calls(&self) -> MutexGuard<'_, VecDeque<(u64, Instant)>> {
+        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        while calls.pop_front_if(|(_, until)| *until <= now).is_some() {}
+        calls
     }
 }

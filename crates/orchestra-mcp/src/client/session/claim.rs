@@ -44,6 +44,7 @@ impl Session {
         let mut claims = claims.iter();
         claims.any(|(connection, any)| *connection != cx.connection && (*any || asks))
             || self.calls().values().any(|open| open.confuses(cx))
+            || asks && self.abandoned.has_other(cx.connection)
     }
 }
 

@@ -400,6 +400,11 @@ impl Drop for Entered {
         let Some(session) = self.session.upgrade() else {
             return;
         };
+        let is_done = self.done.load(Ordering::Relaxed);
+        if !is_done && self.open.whose == Whose::Caller {
+            let time = session.config.call_timeout;
+            session.abandoned.add(self.open.connection(), time);
+        }
         session.calls().remove(&self.number);
         // It has ended before its caller was asked.
         refuse(&session, self.open.take_questions());
@@ -409,7 +414,7 @@ impl Drop for Entered {
         }
         // Closing the stream of its response says it over stateless HTTP.
         let by_stream = session.transport == TransportType::Http && session.era() == Era::Stateless;
-        if self.done.load(Ordering::Relaxed) || by_stream || session.facts().is_none() {
+        if is_done || by_stream || session.facts().is_none() {
             return;
         }
         let params = format!(

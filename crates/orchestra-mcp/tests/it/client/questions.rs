@@ -10,14 +10,16 @@ use std::{
 
 use futures_util::FutureExt;
 use orchestra_hub::{Answers, ClientFeatures, InputRequired, Later};
-use orchestra_mcp::client::{Client, ClientError, Reply, Root, ServerCall, TransportType};
-use orchestra_wire::Era;
+use orchestra_mcp::client::{
+    Client, ClientError, ClientEvent, Reply, Root, ServerCall, TransportType,
+};
+use orchestra_wire::{Era, RequestId};
 use serde_json::{Value, json};
 
 use super::{
     client_of, config,
     played::{Greets, Played, Said},
-    raw, result, tool,
+    raw, result, told, tool,
 };
 
 /// A call of a client that can be asked for anything, on a connection of its own.
@@ -227,6 +229,70 @@ async fn a_question_never_reaches_another_client() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn message_of_a_cancelled_call_reaches_no_other_client() {
+    let played = Played::session(|asked| {
+        if asked.params["name"] == "stray" {
+            let related = Some(RequestId::from_number(1_000));
+            let form = form(&json!("stray"));
+            asked.link.ask(5, "elicitation/create", form, related);
+        }
+        Said::never()
+    });
+    let client = client_of(&played, config());
+    let mut events = client.take_events().unwrap();
+    let mut client_of_other = async |meta: Value| {
+        played.say("notifications/vendor", json!({"_meta": meta}));
+        let is_other = |event: &ClientEvent| matches!(event, ClientEvent::Other { .. });
+        match told(&mut events, is_other).await {
+            ClientEvent::Other { client, .. } => client,
+            _ => unreachable!(),
+        }
+    };
+    let [cancelled, other] = [1, 2].map(|connection| {
+        let client = client.clone();
+        let mut call = asked_of(connection);
+        call.timeout = Some(Duration::from_secs(60));
+        if connection == 2 {
+            call.params = Some(raw(&json!({"name": "stray"})));
+        }
+        tokio::spawn(async move { question(&client, call).await })
+    });
+    played.until("tools/call", 2).await;
+    cancelled.abort();
+    played.until("notifications/cancelled", 1).await;
+    played.ask(6, "elicitation/create", form(&json!("early")));
+    for (answer, why) in [(1, "waits here no longer"), (2, "several clients")] {
+        let refused = played.answered(answer).await;
+        let error = refused["error"].as_str().unwrap();
+        assert!(error.contains(why), "{refused}");
+    }
+    assert_eq!(client_of_other(json!({})).await, None);
+    // After that time, the server counts as done with calls that were given up.
+    tokio::time::sleep(config().call_timeout).await;
+    assert_eq!(client_of_other(json!({})).await, Some(2));
+    let task = json!({"io.modelcontextprotocol/related-task": {"taskId": "gone"}});
+    assert_eq!(client_of_other(task).await, None);
+    played.ask(7, "elicitation/create", form(&json!("late")));
+    assert_eq!(who(&timeout(other).await), "late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_of_a_cancelled_call_is_used_by_no_other_client_of_a_pool() {
+    let played = Played::session(|_| Said::never());
+    let mut config = config();
+    config.pool = 2;
+    let client = client_of(&played, config);
+    for (connection, starts) in [(1, 1), (1, 1), (2, 2)] {
+        let calls = played.count("tools/call");
+        tokio::select! {
+            _ = question(&client, asked_of(connection)) => panic!("it is not asked"),
+            () = played.until("tools/call", calls + 1) => {}
+        }
+        assert_eq!(played.starts(), starts);
+    }
+}
+
 #[tokio::test]
 async fn where_the_connection_tells_the_question_reaches_its_call() {
     let played = Played::session(|asked| {
@@ -331,6 +397,8 @@ async fn a_call_whose_question_is_out_is_not_taken_for_the_one_that_asks() {
     }
     second.abort();
     let _ = second.await;
+    // After that time, the server counts as done with calls that were given up.
+    tokio::time::sleep(config().call_timeout).await;
     let fourth = question(&client, asking(4, 1)).await;
     assert_eq!(who(&fourth), 4);
     // The first is answered, and what its server asks then is its own.

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::{
     Answer, Incoming, ServerMessage,
-    open::{Asked, OpenCall, Whose},
+    open::{Asked, OpenCall, QUESTIONS, Whose},
     session::{Session, spawn},
 };
 use crate::{
@@ -294,19 +294,12 @@ fn asked_of(
     let Some(ask) = Ask::of(&method, raw) else {
         return Some((id, Err(RpcError::method_not_found(&method))));
     };
-    let may_ask_for_secrets = session.config.secrets;
-    let objection = params
-        .as_ref()
-        .filter(|_| matches!(ask, Ask::ElicitForm | Ask::ElicitUrl))
-        .and_then(|params| objection(params, may_ask_for_secrets));
-    if let Some(objection) = objection {
-        let server = &session.config.name;
-        tracing::warn!(%server, %objection, "refused a request of the server");
-        let text = format!("{ask} cannot be asked for: {objection}");
-        return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
-    }
     let about = About::of(params.as_ref());
-    let find = || whom(session, ask, related, &about);
+    let find = || -> Result<Arc<OpenCall>, String> {
+        let open = whom(session, ask, related, &about)?;
+        permit(session, &open, ask, params.as_ref())?;
+        Ok(open)
+    };
     let found = match ask {
         Ask::Roots => session.roots_for_server(find),
         _ => find().map_err(Err),
@@ -334,6 +327,32 @@ fn asked_of(
     };
     let text = format!("{ask} cannot be asked for: {refused}");
     Some((id, Err(RpcError::new(NOT_ALLOWED, text))))
+}
+
+/// Looks whether the client of a call may be asked a question.
+///
+/// # Errors
+/// The objection to the question. A call has a limited number of questions that are read, so that a flood costs little.
+fn permit(
+    session: &Session,
+    open: &OpenCall,
+    ask: Ask,
+    params: Option<&RawJson>,
+) -> Result<(), String> {
+    let elicits = matches!(ask, Ask::ElicitForm | Ask::ElicitUrl);
+    let Some(params) = params.filter(|_| elicits) else {
+        return Ok(());
+    };
+    if !open.has_room() || open.objections.load(Ordering::Relaxed) >= QUESTIONS {
+        return Err("too many questions of the call wait or were refused".to_owned());
+    }
+    let Some(objection) = objection(params, session.config.secrets) else {
+        return Ok(());
+    };
+    open.objections.fetch_add(1, Ordering::Relaxed);
+    let server = &session.config.name;
+    tracing::warn!(%server, %objection, "refused a request of the server");
+    Err(objection.to_string())
 }
 
 /// Parameters of a question that clients accept. The first repair is logged.

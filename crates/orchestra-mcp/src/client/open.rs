@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeSet, VecDeque},
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -16,8 +16,8 @@ use tokio::{sync::Notify, time::Instant};
 use super::roots::own_connection;
 use crate::{told::Ask, translation::Input};
 
-/// Questions of one call that wait.
-const QUESTIONS: usize = 16;
+/// Maximum number of questions of one call that wait, and of those that were refused unseen by its client.
+pub(super) const QUESTIONS: usize = 16;
 
 /// What a server asks so soon after a question of a call is asked together with it.
 const TOGETHER: Duration = Duration::from_secs(1);
@@ -32,6 +32,8 @@ pub(super) struct OpenCall {
     pub(super) task: Option<String>,
     caller: Mutex<Caller>,
     questions: Mutex<Vec<Asked>>,
+    /// Number of questions that were refused unseen by its client.
+    pub(super) objections: AtomicUsize,
     /// Rings when there are questions.
     pub(super) asked: Notify,
     /// Rings when the server says that the stream which it opens has begun.
@@ -104,6 +106,7 @@ impl OpenCall {
                 parked: None,
             }),
             questions: Mutex::default(),
+            objections: AtomicUsize::new(0),
             asked: Notify::new(),
             begun: Notify::new(),
             included: Mutex::default(),
@@ -115,15 +118,20 @@ impl OpenCall {
     /// together are waited for together.
     pub(super) fn ask(&self, asked: Asked) -> bool {
         let count = asked.input.as_ref().map_or(1, |input| input.count);
-        let mut questions = self.questions();
-        let has_room = questions.len() < QUESTIONS;
+        let has_room = self.has_room();
         if has_room {
+            let mut questions = self.questions();
             questions.push(asked);
             if questions.len() >= count.min(QUESTIONS) {
                 self.asked.notify_one();
             }
         }
         has_room
+    }
+
+    /// Returns whether another question can wait.
+    pub(super) fn has_room(&self) -> bool {
+        self.questions().len() < QUESTIONS
     }
 
     /// The questions that wait.

@@ -230,6 +230,29 @@ async fn a_question_never_reaches_another_client() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn questions_of_a_call_are_refused_unread_after_many_objections() {
+    const ASKED: usize = 20;
+    let played = Played::session(|asked| {
+        let mut secret = form(&json!("?"));
+        secret["requestedSchema"]["properties"]["password"] = json!({"type": "string"});
+        for number in 0..ASKED as u64 {
+            let params = secret.clone();
+            asked.link.ask(number, "elicitation/create", params, None);
+        }
+        Said::after(Duration::from_secs(1), json!({}))
+    });
+    let client = client_of(&played, config());
+    result(&client, asked_of(1)).await;
+    played.answered(ASKED).await;
+    let count = |why: &str| {
+        let answers = played.answers().into_iter();
+        let errors = answers.map(|answer| answer["error"].as_str().unwrap().to_owned());
+        errors.filter(|error| error.contains(why)).count()
+    };
+    assert_eq!((count("for a secret"), count("too many")), (16, 4));
+}
+
+#[tokio::test(start_paused = true)]
 async fn message_of_a_cancelled_call_reaches_no_other_client() {
     let played = Played::session(|asked| {
         if asked.params["name"] == "stray" {

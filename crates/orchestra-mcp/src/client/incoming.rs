@@ -28,6 +28,9 @@ use crate::{
 /// The code of MCP for a user who is not there to say yes (sampling, error handling).
 const NOT_ALLOWED: ErrorCode = ErrorCode(-1);
 
+/// Number of bytes of a log message that is passed on whole.
+const MAX_LOG_BYTES: usize = 64 * 1024;
+
 /// Answers to requests of the server that wait to be written.
 const ANSWERING: u16 = 64;
 
@@ -203,7 +206,7 @@ fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Reques
         .and_then(text_of)
         .map(std::borrow::Cow::into_owned);
     let data = message.data.map(RawJson::from_raw);
-    let data = data.unwrap_or_else(|| RawJson::from_static("null"));
+    let data = data.map_or_else(|| RawJson::from_static("null"), shortened);
     // Of a call, where the connection tells, or where all calls are of one client.
     let sink = find(session, related)
         .or_else(|| newest_of_one(session, |_| true).ok().flatten())
@@ -221,6 +224,19 @@ fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Reques
         }
         None => session.events.log(level, logger, data),
     }
+}
+
+/// The data of a log message. Of long data, the beginning as text.
+fn shortened(data: RawJson) -> RawJson {
+    let length = data.as_bytes().len();
+    if length <= MAX_LOG_BYTES {
+        return data;
+    }
+    let text: Option<String> = data.parse_lossy().ok();
+    let text = text.as_deref().unwrap_or(data.as_str());
+    let head = &text[..text.floor_char_boundary(MAX_LOG_BYTES)];
+    let text = format!("{head}… ({length} bytes)");
+    RawJson::of(&text).unwrap_or_else(|_| RawJson::empty_object())
 }
 
 fn updated(session: &Arc<Session>, params: Option<&RawJson>) {

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::{
     Answer, Incoming, ServerMessage,
+    background::ClientKey,
     open::{Asked, OpenCall, QUESTIONS, Whose},
     session::{Session, spawn},
 };
@@ -137,7 +138,8 @@ fn notified(
         _ => {
             let is_object = |params: &RawJson| params.as_bytes().starts_with(b"{");
             let params = params.filter(is_object);
-            let client = cause(session, related, params.as_ref()).map(|open| open.connection());
+            let client = cause(session, related, params.as_ref());
+            let client = client.map(|client| client.connection);
             session.events.other(method, params, client);
         }
     }
@@ -434,27 +436,28 @@ fn running(session: &Arc<Session>) -> Result<Arc<OpenCall>, String> {
     };
     found
         .map_err(|Several| {
-            "calls of several clients are open on this connection, or were given up and may still \
-             run, and nobody can tell whom to ask; in a larger pool of connections each client \
-             would have one of its own"
+            "calls of several clients are open or may still run on this connection, and nobody can \
+             tell whom to ask; in a larger pool of connections each client would have one of its own"
                 .to_owned()
         })?
         .ok_or_else(|| "no call is open".to_owned())
 }
 
-/// The call of a client that a notification belongs to: the one that it names, else the newest if all open calls are of
-/// one client.
+/// The client that a notification belongs to: that of the call or task that it names, else the one to which all open calls
+/// belong.
 fn cause(
     session: &Arc<Session>,
     related: Option<&RequestId>,
     params: Option<&RawJson>,
-) -> Option<Arc<OpenCall>> {
-    let open = match named(session, related, &About::of(params)) {
+) -> Option<ClientKey> {
+    let about = About::of(params);
+    let open = match named(session, related, &about) {
         Ok(Some(open)) => Some(open),
         Ok(None) => sole(session, |_| true).ok().flatten(),
-        Err(Gone) => None,
+        Err(Gone) => return session.background.client_of(about.task.as_deref()?),
     };
-    open.filter(|open| open.whose == Whose::Caller)
+    let open = open.filter(|open| open.whose == Whose::Caller)?;
+    Some(open.client())
 }
 
 fn of_task(session: &Arc<Session>, task: &str) -> Option<Arc<OpenCall>> {
@@ -465,18 +468,21 @@ fn of_task(session: &Arc<Session>, task: &str) -> Option<Arc<OpenCall>> {
     of_task.next().cloned()
 }
 
-/// Calls of several clients are open, or may still run.
+/// Calls of several clients are open, or run without being open.
 struct Several;
 
-/// The call that began last of some, where all of them, and all calls that the server may still run after they were given
-/// up, are of one client.
+/// The call that began last of some, where all of them and all work in the background are of one client.
 fn sole(
     session: &Arc<Session>,
     is_one: impl Fn(&OpenCall) -> bool,
 ) -> Result<Option<Arc<OpenCall>>, Several> {
     let found = newest_of_one(session, is_one)?;
-    let client = found.as_ref().map(|open| open.connection());
-    match client.is_some_and(|client| session.abandoned.has_other(client)) {
+    let Some(open) = &found else {
+        return Ok(None);
+    };
+    let is_watched = |open: &Arc<OpenCall>| open.whose == Whose::Watchers;
+    let is_watched = session.calls().values().any(is_watched);
+    match is_watched || session.background.has_other(&open.client()) {
         true => Err(Several),
         false => Ok(found),
     }
@@ -494,7 +500,7 @@ fn newest_of_one(
         .filter(|(_, open)| open.whose == Whose::Caller && is_one(open));
     for (number, open) in some {
         match found {
-            Some((_, other)) if other.connection() != open.connection() => return Err(Several),
+            Some((_, other)) if other.client() != open.client() => return Err(Several),
             Some((newest, _)) if newest > *number => {}
             _ => found = Some((*number, open)),
         }

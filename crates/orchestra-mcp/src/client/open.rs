@@ -1,7 +1,7 @@
 //! Calls that the server has not answered: who waits for each, and what the server has asked of it.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::BTreeSet,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, AtomicUsize, Ordering},
@@ -13,7 +13,7 @@ use orchestra_hub::{ClientFeatures, Cx, ProgressSink};
 use orchestra_wire::{RawJson, RequestId};
 use tokio::{sync::Notify, time::Instant};
 
-use super::roots::own_connection;
+use super::{background::ClientKey, roots::own_connection};
 use crate::{told::Ask, translation::Input};
 
 /// Maximum number of questions of one call that wait, and of those that were refused unseen by its client.
@@ -50,6 +50,8 @@ pub(super) struct OpenCall {
 pub(super) enum Whose {
     /// Somebody uses the server.
     Caller,
+    /// All clients that watch a resource: none of them can be asked.
+    Watchers,
     /// It is only watched: nobody is there to be asked.
     Ours,
 }
@@ -58,16 +60,11 @@ pub(super) enum Whose {
 struct Caller {
     progress: ProgressSink,
     features: ClientFeatures,
-    connection: u64,
+    client: ClientKey,
     heard: Instant,
     /// Since when it waits for answers of its caller.
     parked: Option<Instant>,
 }
-
-/// Calls that were given up before the server answered them: the client of each, and the time until which the server may
-/// still run it. Calls of one client in a row are one entry.
-#[derive(Default)]
-pub(super) struct Abandoned(Mutex<VecDeque<(u64, Instant)>>);
 
 /// A question of the server.
 #[derive(Debug, Clone)]
@@ -101,7 +98,7 @@ impl OpenCall {
             caller: Mutex::new(Caller {
                 progress: cx.progress.clone(),
                 features: cx.features,
-                connection: cx.connection,
+                client: ClientKey::of(cx),
                 heard: now,
                 parked: None,
             }),
@@ -155,7 +152,7 @@ impl OpenCall {
         let mut caller = self.caller();
         caller.progress = cx.progress.clone();
         caller.features = cx.features;
-        caller.connection = cx.connection;
+        caller.client = ClientKey::of(cx);
         caller.heard = Instant::now();
         caller.parked = None;
     }
@@ -171,8 +168,8 @@ impl OpenCall {
         parked.is_some_and(|since| since.elapsed() >= TOGETHER)
     }
 
-    pub(super) fn connection(&self) -> u64 {
-        self.caller().connection
+    pub(super) fn client(&self) -> ClientKey {
+        self.caller().client.clone()
     }
 
     /// Whether it is of another caller than a call that is to be made, and one of the two can be
@@ -180,7 +177,7 @@ impl OpenCall {
     pub(super) fn confuses(&self, cx: &Cx) -> bool {
         let caller = self.caller();
         self.whose == Whose::Caller
-            && caller.connection != cx.connection
+            && caller.client != ClientKey::of(cx)
             && (caller.features.any() || cx.features.any())
     }
 
@@ -211,30 +208,5 @@ impl OpenCall {
             let asks = Ask::ALL.into_iter();
             asks.filter(|ask| lacked & (1 << *ask as u8) != 0).collect()
         })
-    }
-}
-
-impl Abandoned {
-    /// Adds a call of a client, which the server may run for `time`.
-    pub(super) fn add(&self, client: u64, time: Duration) {
-        let mut calls = self.calls();
-        let until = Instant::now() + time;
-        match calls.back_mut() {
-            Some((last, end)) if *last == client => *end = until,
-            _ => calls.push_back((client, until)),
-        }
-    }
-
-    /// Returns whether one of the calls is of another client.
-    pub(super) fn has_other(&self, client: u64) -> bool {
-        self.calls().iter().any(|(other, _)| *other != client)
-    }
-
-    /// The calls without those whose time is over.
-    fn calls(&self) -> MutexGuard<'_, VecDeque<(u64, Instant)>> {
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        while calls.pop_front_if(|(_, until)| *until <= now).is_some() {}
-        calls
     }
 }

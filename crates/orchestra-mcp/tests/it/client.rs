@@ -11,6 +11,7 @@ mod over_http;
 mod played;
 mod questions;
 mod roots;
+mod unnamed_call;
 
 use std::{
     sync::{

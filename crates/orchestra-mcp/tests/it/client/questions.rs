@@ -10,20 +10,18 @@ use std::{
 
 use futures_util::FutureExt;
 use orchestra_hub::{Answers, ClientFeatures, InputRequired, Later};
-use orchestra_mcp::client::{
-    Client, ClientError, ClientEvent, Reply, Root, ServerCall, TransportType,
-};
-use orchestra_wire::{Era, RequestId};
+use orchestra_mcp::client::{Client, ClientError, Reply, Root, ServerCall, TransportType};
+use orchestra_wire::Era;
 use serde_json::{Value, json};
 
 use super::{
     client_of, config,
     played::{Greets, Played, Said},
-    raw, result, told, tool,
+    raw, result, tool,
 };
 
 /// A call of a client that can be asked for anything, on a connection of its own.
-fn asked_of(connection: u64) -> ServerCall {
+pub(super) fn asked_of(connection: u64) -> ServerCall {
     let mut call = tool("t");
     call.cx.connection = connection;
     call.cx.features = ClientFeatures {
@@ -36,7 +34,7 @@ fn asked_of(connection: u64) -> ServerCall {
 }
 
 /// The parameters of a question with a form.
-fn form(message: &Value) -> Value {
+pub(super) fn form(message: &Value) -> Value {
     let message = message
         .as_str()
         .map_or_else(|| message.to_string(), str::to_owned);
@@ -44,7 +42,7 @@ fn form(message: &Value) -> Value {
     json!({"message": message, "requestedSchema": schema})
 }
 
-async fn question(client: &Client, call: ServerCall) -> InputRequired {
+pub(super) async fn question(client: &Client, call: ServerCall) -> InputRequired {
     match client.call(call).await.unwrap() {
         Reply::InputRequired(input) => input,
         Reply::Result(result) => panic!("does not ask: {result:?}"),
@@ -229,93 +227,6 @@ async fn a_question_never_reaches_another_client() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn questions_of_a_call_are_refused_unread_after_many_objections() {
-    const ASKED: usize = 20;
-    let played = Played::session(|asked| {
-        let mut secret = form(&json!("?"));
-        secret["requestedSchema"]["properties"]["password"] = json!({"type": "string"});
-        for number in 0..ASKED as u64 {
-            let params = secret.clone();
-            asked.link.ask(number, "elicitation/create", params, None);
-        }
-        Said::after(Duration::from_secs(1), json!({}))
-    });
-    let client = client_of(&played, config());
-    result(&client, asked_of(1)).await;
-    played.answered(ASKED).await;
-    let count = |why: &str| {
-        let answers = played.answers().into_iter();
-        let errors = answers.map(|answer| answer["error"].as_str().unwrap().to_owned());
-        errors.filter(|error| error.contains(why)).count()
-    };
-    assert_eq!((count("for a secret"), count("too many")), (16, 4));
-}
-
-#[tokio::test(start_paused = true)]
-async fn message_of_a_cancelled_call_reaches_no_other_client() {
-    let played = Played::session(|asked| {
-        if asked.params["name"] == "stray" {
-            let related = Some(RequestId::from_number(1_000));
-            let form = form(&json!("stray"));
-            asked.link.ask(5, "elicitation/create", form, related);
-        }
-        Said::never()
-    });
-    let client = client_of(&played, config());
-    let mut events = client.take_events().unwrap();
-    let mut client_of_other = async |meta: Value| {
-        played.say("notifications/vendor", json!({"_meta": meta}));
-        let is_other = |event: &ClientEvent| matches!(event, ClientEvent::Other { .. });
-        match told(&mut events, is_other).await {
-            ClientEvent::Other { client, .. } => client,
-            _ => unreachable!(),
-        }
-    };
-    let [cancelled, other] = [1, 2].map(|connection| {
-        let client = client.clone();
-        let mut call = asked_of(connection);
-        call.timeout = Some(Duration::from_secs(60));
-        if connection == 2 {
-            call.params = Some(raw(&json!({"name": "stray"})));
-        }
-        tokio::spawn(async move { question(&client, call).await })
-    });
-    played.until("tools/call", 2).await;
-    cancelled.abort();
-    played.until("notifications/cancelled", 1).await;
-    played.ask(6, "elicitation/create", form(&json!("early")));
-    for (answer, why) in [(1, "waits here no longer"), (2, "several clients")] {
-        let refused = played.answered(answer).await;
-        let error = refused["error"].as_str().unwrap();
-        assert!(error.contains(why), "{refused}");
-    }
-    assert_eq!(client_of_other(json!({})).await, None);
-    // After that time, the server counts as done with calls that were given up.
-    tokio::time::sleep(config().call_timeout).await;
-    assert_eq!(client_of_other(json!({})).await, Some(2));
-    let task = json!({"io.modelcontextprotocol/related-task": {"taskId": "gone"}});
-    assert_eq!(client_of_other(task).await, None);
-    played.ask(7, "elicitation/create", form(&json!("late")));
-    assert_eq!(who(&timeout(other).await), "late");
-}
-
-#[tokio::test(start_paused = true)]
-async fn connection_of_a_cancelled_call_is_used_by_no_other_client_of_a_pool() {
-    let played = Played::session(|_| Said::never());
-    let mut config = config();
-    config.pool = 2;
-    let client = client_of(&played, config);
-    for (connection, starts) in [(1, 1), (1, 1), (2, 2)] {
-        let calls = played.count("tools/call");
-        tokio::select! {
-            _ = question(&client, asked_of(connection)) => panic!("it is not asked"),
-            () = played.until("tools/call", calls + 1) => {}
-        }
-        assert_eq!(played.starts(), starts);
-    }
-}
-
 #[tokio::test]
 async fn where_the_connection_tells_the_question_reaches_its_call() {
     let played = Played::session(|asked| {
@@ -389,7 +300,7 @@ fn asking(connection: u64, times: u64) -> ServerCall {
 }
 
 /// Whom the first question of an input is for.
-fn who(input: &InputRequired) -> Value {
+pub(super) fn who(input: &InputRequired) -> Value {
     let requests: Value = input.requests.parse().unwrap();
     let message = &requests["q1"]["params"]["message"];
     let number = serde_json::from_str(message.as_str().unwrap());
@@ -506,7 +417,7 @@ async fn a_question_that_names_its_call_reaches_it_under_its_key() {
     assert_eq!(played.answered(4).await["result"]["n"], 2);
 }
 
-async fn timeout(task: tokio::task::JoinHandle<InputRequired>) -> InputRequired {
+pub(super) async fn timeout(task: tokio::task::JoinHandle<InputRequired>) -> InputRequired {
     let waited = tokio::time::timeout(Duration::from_secs(60), task);
     waited.await.expect("it is asked").unwrap()
 }

@@ -158,12 +158,11 @@ impl Gateway {
             .collect();
         self.hub.arrange(&order);
         self.register_spill(&mut state);
-        let mut all = state.servers.values();
-        let only = match (all.next(), all.next()) {
-            (Some(only), None) => Some(only.provider_id().clone()),
-            _ => None,
-        };
-        self.hub.forward_unknown_methods_to(only);
+        // Rules of a server cover no other methods. An orchestrator applies its own.
+        let relayed = state.servers.values().next();
+        let relayed = relayed.filter(|_| self.options.relay);
+        let relayed = relayed.map(|server| server.provider_id().clone());
+        self.hub.forward_unknown_methods_to(relayed);
     }
 
     fn add(&self, state: &mut State, name: ServerName, config: ServerConfig) {

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::{
     Call, CallEnd, Caller, ClientFeatures, ListKind, Listing, LogLevel, LongWork, Offers, Request,
     SessionName, Target, Toolset,
-    attachments::{Listener, MAX_SUBSCRIPTIONS},
+    attachments::{Backlog, Listener, MAX_SUBSCRIPTIONS},
     audit::Record,
     hub::Inner,
     slot::Slot,
@@ -81,7 +81,7 @@ pub enum HubNotice {
 #[derive(Debug)]
 pub struct Notices {
     receiver: mpsc::Receiver<HubNotice>,
-    lagged: Arc<AtomicBool>,
+    backlog: Arc<Backlog>,
 }
 
 /// Why a resource cannot be watched.
@@ -101,12 +101,12 @@ pub enum SubscribeError {
 impl Attachment {
     pub(crate) fn new(hub: Arc<Inner>, caller: Caller, toolset: Toolset) -> Self {
         let (sender, receiver) = mpsc::channel(NOTICE_QUEUE);
-        let lagged = Arc::new(AtomicBool::new(false));
-        let listener = Listener::new(sender, Arc::clone(&lagged));
+        let backlog = Arc::<Backlog>::default();
+        let listener = Listener::new(sender, Arc::clone(&backlog));
         let number = hub.attachments().enter(listener);
         Self {
             permits: Arc::new(Semaphore::new(hub.config.calls_per_caller)),
-            notices: Mutex::new(Some(Notices { receiver, lagged })),
+            notices: Mutex::new(Some(Notices { receiver, backlog })),
             view: Mutex::default(),
             session: OnceLock::new(),
             number,
@@ -356,12 +356,29 @@ impl Notices {
     /// Waits for the next notice; `None` when the attachment is gone. May be cancelled without
     /// losing one.
     pub async fn next(&mut self) -> Option<HubNotice> {
-        if let Ok(notice) = self.receiver.try_recv() {
-            return Some(notice);
+        let notice = match self.receiver.try_recv() {
+            Ok(notice) => notice,
+            Err(_) if self.backlog.is_lagged.swap(false, Ordering::SeqCst) => HubNotice::Lagged,
+            Err(_) => self.receiver.recv().await?,
+        };
+        let bytes = notice.bytes();
+        self.backlog.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        Some(notice)
+    }
+}
+
+impl HubNotice {
+    /// Number of bytes that a provider has written.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Log { logger, data, .. } => {
+                logger.as_ref().map_or(0, String::len) + data.as_bytes().len()
+            }
+            Self::Other { method, params } => {
+                let params = params.as_ref();
+                method.len() + params.map_or(0, |params| params.as_bytes().len())
+            }
+            Self::CatalogChanged { .. } | Self::ResourceUpdated(_) | Self::Lagged => 0,
         }
-        if self.lagged.swap(false, Ordering::AcqRel) {
-            return Some(HubNotice::Lagged);
-        }
-        self.receiver.recv().await
     }
 }

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -18,6 +18,9 @@ use crate::{
 /// Resources that one caller may watch.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 10_000;
 
+/// Bytes of providers in the notices that wait for one caller. A notice that is larger waits alone.
+const NOTICE_BYTES: usize = 1024 * 1024;
+
 /// All callers, and which resources they watch.
 #[derive(Default)]
 pub(crate) struct Attachments {
@@ -30,10 +33,19 @@ pub(crate) struct Attachments {
 
 pub(crate) struct Listener {
     sender: mpsc::Sender<HubNotice>,
-    lagged: Arc<AtomicBool>,
+    backlog: Arc<Backlog>,
     watches: usize,
     /// From which level on it has asked for log messages.
     level: Option<LogLevel>,
+}
+
+/// State of the queue of notices of one caller.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    /// Notices were dropped, which the caller does not know yet.
+    pub(crate) is_lagged: AtomicBool,
+    /// [Bytes](HubNotice::bytes) of the notices that wait.
+    pub(crate) bytes: AtomicUsize,
 }
 
 struct Watched {
@@ -42,23 +54,30 @@ struct Watched {
 }
 
 impl Listener {
-    pub(crate) const fn new(sender: mpsc::Sender<HubNotice>, lagged: Arc<AtomicBool>) -> Self {
+    pub(crate) const fn new(sender: mpsc::Sender<HubNotice>, backlog: Arc<Backlog>) -> Self {
         Self {
             sender,
-            lagged,
+            backlog,
             watches: 0,
             level: None,
         }
     }
 
     fn tell(&self, notice: HubNotice) {
-        if self.sender.try_send(notice).is_err() {
-            self.lagged.store(true, Ordering::Release);
-            // When the queue was emptied just now, this wakes its reader; when it is still full,
-            // the reader comes by the flag.
-            if self.sender.try_send(HubNotice::Lagged).is_ok() {
-                self.lagged.store(false, Ordering::Release);
-            }
+        let Backlog { is_lagged, bytes } = &*self.backlog;
+        let more = notice.bytes();
+        let waiting = bytes.fetch_add(more, Ordering::Relaxed);
+        let has_room = more == 0 || waiting == 0 || waiting + more <= NOTICE_BYTES;
+        if has_room && self.sender.try_send(notice).is_ok() {
+            return;
+        }
+        bytes.fetch_sub(more, Ordering::Relaxed);
+        is_lagged.store(true, Ordering::SeqCst);
+        // When the queue was emptied just now, this wakes its reader; otherwise, the reader comes by
+        // the flag.
+        let is_empty = self.sender.capacity() == self.sender.max_capacity();
+        if is_empty && self.sender.try_send(HubNotice::Lagged).is_ok() {
+            is_lagged.store(false, Ordering::Release);
         }
     }
 }

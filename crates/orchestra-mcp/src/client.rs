@@ -5,6 +5,7 @@
 //! again, is the same whatever carries the messages.
 
 mod api;
+mod background;
 mod breaker;
 mod calls;
 mod child;

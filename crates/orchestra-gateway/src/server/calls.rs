@@ -504,6 +504,9 @@ pub(crate) fn call_of(
     Ok(tool.call(params(&own, None), arguments, Cx::default()))
 }
 
+/// Maximum number of forms and pages in one result.
+const MAX_FORMS: usize = 16;
+
 /// The objection to one of several questions.
 fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
     let requests = requests.members().into_iter().flatten();
@@ -516,8 +519,13 @@ fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objecti
         .filter(|request| elicits(&request.value))
         .map(|request| request.value.member("params"))
         .map(|params| params.unwrap_or_else(RawJson::empty_object));
-    let mut objections = params.filter_map(|params| objection(&params, may_ask_for_secrets));
-    objections.next()
+    let params: Vec<_> = params.collect();
+    if params.len() > MAX_FORMS {
+        return Some(Objection::Long);
+    }
+    params
+        .iter()
+        .find_map(|params| objection(params, may_ask_for_secrets))
 }
 
 /// What is told of a tool that is not shown.

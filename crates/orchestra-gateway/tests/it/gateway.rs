@@ -45,18 +45,23 @@ async fn what_nobody_knows_passes_unchanged() {
     assert_eq!((got, is_error), (raw(&shown), true));
     let expected = json!({"name": "get", "arguments": {}, "extra": [1], "_meta": {"vendor/id": 7}});
     assert_eq!(server.heard("tools/call"), [expected]);
-    // Methods go to the only server there is.
-    let target = Target::Raw {
-        method: "vendor/do".into(),
-        params: Some(raw(&json!({"a": 1}))),
-    };
-    let Outcome::Raw(_) = bench.ask(target.clone(), Cx::default()).await.unwrap() else {
-        panic!("as it came")
-    };
-    assert_eq!(server.heard("vendor/do"), [json!({"a": 1})]);
-    bench.gateway.apply(vec![config("s"), config("other")]);
-    let error = bench.ask(target, Cx::default()).await.unwrap_err();
-    assert_eq!(error.to_string(), "unknown method: vendor/do");
+}
+
+#[tokio::test]
+async fn unknown_method_is_refused_and_reaches_not_even_the_only_server() {
+    let server = Played::new(vec![tool("get")]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    for method in ["tasks/list", "tasks/result", "tools/CALL", "vendor/do"] {
+        let target = Target::Raw {
+            method: method.into(),
+            params: Some(raw(&json!({"taskId": "t"}))),
+        };
+        let error = bench.ask(target, Cx::default()).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("unknown method: {method}"));
+        assert!(server.heard(method).is_empty(), "{method}");
+    }
 }
 
 #[tokio::test]

@@ -132,6 +132,50 @@ async fn a_caller_that_does_not_listen_is_told_that_it_missed_something() {
 }
 
 #[tokio::test]
+async fn long_log_messages_wait_for_a_caller_up_to_a_number_of_bytes() {
+    const MANY: usize = 100;
+    let p = provider("p", resources());
+    let hub = hub(&[&p]);
+    let attachment = hub.attach(caller(), Toolset::All);
+    attachment.subscribe("test://one").unwrap();
+    let data = RawJson::of(&"x".repeat(64 * 1024)).unwrap();
+    for _ in 0..MANY {
+        let log = Notice::Log {
+            level: LogLevel::Error,
+            logger: None,
+            data: data.clone(),
+        };
+        p.notices.send(log).await.unwrap();
+    }
+    let update = Notice::ResourceUpdated("test://one".into());
+    p.notices.send(update).await.unwrap();
+    while p.notices.capacity() < p.notices.max_capacity() {
+        tokio::task::yield_now().await;
+    }
+    let mut heard = attachment.take_notices().unwrap();
+    let (mut logs, mut updates) = (0, 0);
+    loop {
+        match heard.next().await.unwrap() {
+            HubNotice::Log { .. } => logs += 1,
+            HubNotice::ResourceUpdated(_) => updates += 1,
+            HubNotice::Lagged => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!((1..MANY / 4).contains(&logs), "{logs}");
+    assert_eq!(updates, 1);
+    // There is room again, also for a message that is larger than all that may wait.
+    let data = RawJson::of(&"x".repeat(2 * 1024 * 1024)).unwrap();
+    let log = Notice::Log {
+        level: LogLevel::Error,
+        logger: None,
+        data,
+    };
+    p.notices.send(log).await.unwrap();
+    assert!(matches!(heard.next().await, Some(HubNotice::Log { .. })));
+}
+
+#[tokio::test]
 async fn a_provider_that_leaves_while_it_is_asked_does_not_bar_the_next() {
     let (p, next) = (provider("p", resources()), provider("p", resources()));
     let hub = hub(&[&p]);

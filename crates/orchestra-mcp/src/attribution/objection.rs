@@ -15,6 +15,10 @@ const MAX_DEPTH: usize = 3;
 const MIN_KEYS: usize = 8;
 const MAX_KEY_CHARS: usize = 2;
 
+/// Number of bytes of a question, and of its fields and texts, that a person may be expected to read.
+const MAX_BYTES: usize = 64 * 1024;
+const MAX_TEXTS: usize = 1_000;
+
 /// Why a question is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objection {
@@ -26,6 +30,8 @@ pub enum Objection {
     Address,
     /// The form is not one of MCP.
     Form,
+    /// The question is too long to be read by a person.
+    Long,
 }
 
 impl Objection {
@@ -47,6 +53,10 @@ impl fmt::Display for Objection {
             Self::Form => f.write_str(
                 "the form is no flat object with `properties` that are texts, numbers, booleans or choices",
             ),
+            Self::Long => write!(
+                f,
+                "the question has more than {MAX_BYTES} bytes, or more than {MAX_TEXTS} fields and texts"
+            ),
         }
     }
 }
@@ -55,6 +65,9 @@ impl fmt::Display for Objection {
 /// Of members with one name each is looked at: parsers differ in the one that counts.
 #[must_use]
 pub fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
+    if params.as_bytes().len() > MAX_BYTES {
+        return Some(Objection::Long);
+    }
     let is_page = text(params, "mode").is_some_and(|mode| mode == "url");
     if (is_page || params.member("url").is_some()) && !has_web_address(params) {
         return Some(Objection::Address);
@@ -65,10 +78,14 @@ pub fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<Objectio
     if !schemas.iter().all(is_form) || (schemas.is_empty() && !is_page) {
         return Some(Objection::Form);
     }
+    let fields: Vec<_> = schemas.iter().flat_map(fields).collect();
+    if fields.len() + labels_of(params).len() > MAX_TEXTS {
+        return Some(Objection::Long);
+    }
     if may_ask_for_secrets {
         return None;
     }
-    let fields = schemas.iter().flat_map(fields);
+    let fields = fields.into_iter();
     let (free, fixed): (Vec<_>, Vec<_>) = fields.partition(|(_, field)| is_free(field));
     if let Some((name, _)) = free.iter().find(|(name, field)| is_secret(name, field)) {
         return Some(Objection::Secret(name.clone()));
@@ -405,6 +422,32 @@ mod tests {
     }
 
     #[test]
+    fn question_that_is_too_long_to_be_read_is_refused() {
+        let fields = |count: usize, field: &str| {
+            let fields: Vec<_> = (0..count).map(|n| format!(r#""f{n}":{field}"#)).collect();
+            format!(r#"{{"properties":{{{}}}}}"#, fields.join(","))
+        };
+        let choices = format!(r#"{{"enum":[{}""]}}"#, r#""a","#.repeat(MAX_TEXTS));
+        for (message, schema, found) in [
+            (String::new(), fields(MAX_TEXTS - 1, "{}"), None),
+            (
+                String::new(),
+                fields(MAX_TEXTS, "{}"),
+                Some(Objection::Long),
+            ),
+            (String::new(), fields(1, &choices), Some(Objection::Long)),
+            (
+                "a".repeat(MAX_BYTES),
+                fields(1, "{}"),
+                Some(Objection::Long),
+            ),
+        ] {
+            let params = format!(r#"{{"message":"{message}","requestedSchema":{schema}}}"#);
+            assert_eq!(objection(&raw(&params), true), found);
+        }
+    }
+
+    #[test]
     fn form_that_is_not_flat_is_refused_and_so_is_a_page_without_http() {
         let absent = r#"{"message":"Enter your password"}"#;
         for may_ask in [false, true] {
@@ -424,8 +467,8 @@ mod tests {
             r#"{"properties":[]}"#,
             &format!(
                 r#"{{"properties":{{"a":{}{{}}{}}}}}"#,
-                r#"{"anyOf":["#.repeat(100_000),
-                "]}".repeat(100_000)
+                r#"{"anyOf":["#.repeat(5_000),
+                "]}".repeat(5_000)
             ),
         ] {
             assert_eq!(asked("?", schema), Some(Objection::Form), "{schema}");

@@ -92,8 +92,8 @@ pub enum ClientEvent {
         method: String,
         /// Its parameters, verbatim.
         params: Option<RawJson>,
-        /// The client whose call it belongs to: the only client with an open call on the connection, or the client of
-        /// the request on whose stream the notification came.
+        /// The client whose call it belongs to: that of the call that the notification names by its stream or its task,
+        /// else the only client with calls on the connection that are open or were given up a short time ago.
         client: Option<u64>,
     },
 }

@@ -15,7 +15,8 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::{
     Answer, Incoming, ServerMessage,
-    open::{Asked, OpenCall, Whose},
+    background::ClientKey,
+    open::{Asked, OpenCall, QUESTIONS, Whose},
     session::{Session, spawn},
 };
 use crate::{
@@ -27,6 +28,9 @@ use crate::{
 
 /// The code of MCP for a user who is not there to say yes (sampling, error handling).
 const NOT_ALLOWED: ErrorCode = ErrorCode(-1);
+
+/// Number of bytes of a log message that is passed on whole.
+const MAX_LOG_BYTES: usize = 64 * 1024;
 
 /// Answers to requests of the server that wait to be written.
 const ANSWERING: u16 = 64;
@@ -133,10 +137,10 @@ fn notified(
         "notifications/tasks" | "notifications/tasks/status" => {}
         _ => {
             let is_object = |params: &RawJson| params.as_bytes().starts_with(b"{");
-            let client = cause(session, related).map(|open| open.connection());
-            session
-                .events
-                .other(method, params.filter(is_object), client);
+            let params = params.filter(is_object);
+            let client = cause(session, related, params.as_ref());
+            let client = client.map(|client| client.connection);
+            session.events.other(method, params, client);
         }
     }
 }
@@ -204,7 +208,7 @@ fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Reques
         .and_then(text_of)
         .map(std::borrow::Cow::into_owned);
     let data = message.data.map(RawJson::from_raw);
-    let data = data.unwrap_or_else(|| RawJson::from_static("null"));
+    let data = data.map_or_else(|| RawJson::from_static("null"), shortened);
     // Of a call, where the connection tells, or where all calls are of one client.
     let sink = find(session, related)
         .or_else(|| newest_of_one(session, |_| true).ok().flatten())
@@ -222,6 +226,19 @@ fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Reques
         }
         None => session.events.log(level, logger, data),
     }
+}
+
+/// The data of a log message. Of long data, the beginning as text.
+fn shortened(data: RawJson) -> RawJson {
+    let length = data.as_bytes().len();
+    if length <= MAX_LOG_BYTES {
+        return data;
+    }
+    let text: Option<String> = data.parse_lossy().ok();
+    let text = text.as_deref().unwrap_or(data.as_str());
+    let head = &text[..text.floor_char_boundary(MAX_LOG_BYTES)];
+    let text = format!("{head}… ({length} bytes)");
+    RawJson::of(&text).unwrap_or_else(|_| RawJson::empty_object())
 }
 
 fn updated(session: &Arc<Session>, params: Option<&RawJson>) {
@@ -295,19 +312,12 @@ fn asked_of(
     let Some(ask) = Ask::of(&method, raw) else {
         return Some((id, Err(RpcError::method_not_found(&method))));
     };
-    let may_ask_for_secrets = session.config.secrets;
-    let objection = params
-        .as_ref()
-        .filter(|_| matches!(ask, Ask::ElicitForm | Ask::ElicitUrl))
-        .and_then(|params| objection(params, may_ask_for_secrets));
-    if let Some(objection) = objection {
-        let server = &session.config.name;
-        tracing::warn!(%server, %objection, "refused a request of the server");
-        let text = format!("{ask} cannot be asked for: {objection}");
-        return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
-    }
     let about = About::of(params.as_ref());
-    let find = || whom(session, ask, related, &about);
+    let find = || -> Result<Arc<OpenCall>, String> {
+        let open = whom(session, ask, related, &about)?;
+        permit(session, &open, ask, params.as_ref())?;
+        Ok(open)
+    };
     let found = match ask {
         Ask::Roots => session.roots_for_server(find),
         _ => find().map_err(Err),
@@ -337,6 +347,32 @@ fn asked_of(
     Some((id, Err(RpcError::new(NOT_ALLOWED, text))))
 }
 
+/// Looks whether the client of a call may be asked a question.
+///
+/// # Errors
+/// The objection to the question. A call has a limited number of questions that are read, so that a flood costs little.
+fn permit(
+    session: &Session,
+    open: &OpenCall,
+    ask: Ask,
+    params: Option<&RawJson>,
+) -> Result<(), String> {
+    let elicits = matches!(ask, Ask::ElicitForm | Ask::ElicitUrl);
+    let Some(params) = params.filter(|_| elicits) else {
+        return Ok(());
+    };
+    if !open.has_room() || open.objections.load(Ordering::Relaxed) >= QUESTIONS {
+        return Err("too many questions of the call wait or were refused".to_owned());
+    }
+    let Some(objection) = objection(params, session.config.secrets) else {
+        return Ok(());
+    };
+    open.objections.fetch_add(1, Ordering::Relaxed);
+    let server = &session.config.name;
+    tracing::warn!(%server, %objection, "refused a request of the server");
+    Err(objection.to_string())
+}
+
 /// Parameters of a question that clients accept. The first repair is logged.
 fn accepted(session: &Session, method: &str, params: RawJson) -> RawJson {
     let Some(Repaired { value, repairs }) = question(method, &params) else {
@@ -351,31 +387,38 @@ fn accepted(session: &Session, method: &str, params: RawJson) -> RawJson {
     value
 }
 
-/// The call that a question belongs to: the one that it came with or that it names, else the one
-/// that runs. Where several callers have calls that run, nobody can tell, and a question must not
-/// reach a stranger. A `progressToken` names nobody: in a request of the server it is the server's.
+/// A message names a call that is no longer open.
+struct Gone;
+
+/// The call that a message of the server names: the one with which it came, else the one of its `_meta`. `None` where it
+/// names none. A `progressToken` names none: in a request of the server it is the server's.
+fn named(
+    session: &Arc<Session>,
+    related: Option<&RequestId>,
+    about: &About,
+) -> Result<Option<Arc<OpenCall>>, Gone> {
+    let found = match (find(session, related), &about.input, &about.task) {
+        (Some(open), _, _) => Some(open),
+        (None, Some(input), _) => session.calls().get(&input.call).cloned(),
+        (None, None, Some(task)) => of_task(session, task),
+        (None, None, None) if related.is_none() => return Ok(None),
+        (None, None, None) => None,
+    };
+    found.map(Some).ok_or(Gone)
+}
+
+/// The call that a question belongs to: the one that it names, else the one that runs. Where several
+/// callers have calls that run, nobody can tell, and a question must not reach a stranger.
 fn whom(
     session: &Arc<Session>,
     ask: Ask,
     related: Option<&RequestId>,
     about: &About,
 ) -> Result<Arc<OpenCall>, String> {
-    let gone = || "the call that it belongs to waits here no longer".to_owned();
-    let open = match (find(session, related), about) {
-        (Some(open), _) => open,
-        (
-            None,
-            About {
-                input: Some(input), ..
-            },
-        ) => session.calls().get(&input.call).cloned().ok_or_else(gone)?,
-        (
-            None,
-            About {
-                task: Some(task), ..
-            },
-        ) => of_task(session, task).ok_or_else(gone)?,
-        (None, _) => running(session)?,
+    let open = match named(session, related, about) {
+        Ok(Some(open)) => open,
+        Ok(None) => running(session)?,
+        Err(Gone) => return Err("the call that it belongs to waits here no longer".to_owned()),
     };
     if open.can(ask) {
         return Ok(open);
@@ -386,27 +429,35 @@ fn whom(
 /// The call that runs, of all those whose questions are not out yet; where there is none, the one
 /// that may ask more.
 fn running(session: &Arc<Session>) -> Result<Arc<OpenCall>, String> {
-    let running = newest_of_one(session, |open| !open.has_asked());
+    let running = sole(session, |open| !open.has_asked());
     let found = match running {
-        Ok(None) => newest_of_one(session, |_| true),
+        Ok(None) => sole(session, |_| true),
         found => found,
     };
     found
         .map_err(|Several| {
-            "calls of several clients are open on this connection, and nobody can tell whom to \
-             ask; in a larger pool of connections each client would have one of its own"
+            "calls of several clients are open or may still run on this connection, and nobody can \
+             tell whom to ask; in a larger pool of connections each client would have one of its own"
                 .to_owned()
         })?
         .ok_or_else(|| "no call is open".to_owned())
 }
 
-/// The call of a client that a notification belongs to: the one on whose stream it came, else the newest if all open
-/// calls are of one client.
-fn cause(session: &Arc<Session>, related: Option<&RequestId>) -> Option<Arc<OpenCall>> {
-    match related {
-        Some(_) => find(session, related).filter(|open| open.whose == Whose::Caller),
-        None => newest_of_one(session, |_| true).ok().flatten(),
-    }
+/// The client that a notification belongs to: that of the call or task that it names, else the one to which all open calls
+/// belong.
+fn cause(
+    session: &Arc<Session>,
+    related: Option<&RequestId>,
+    params: Option<&RawJson>,
+) -> Option<ClientKey> {
+    let about = About::of(params);
+    let open = match named(session, related, &about) {
+        Ok(Some(open)) => Some(open),
+        Ok(None) => sole(session, |_| true).ok().flatten(),
+        Err(Gone) => return session.background.client_of(about.task.as_deref()?),
+    };
+    let open = open.filter(|open| open.whose == Whose::Caller)?;
+    Some(open.client())
 }
 
 fn of_task(session: &Arc<Session>, task: &str) -> Option<Arc<OpenCall>> {
@@ -417,8 +468,25 @@ fn of_task(session: &Arc<Session>, task: &str) -> Option<Arc<OpenCall>> {
     of_task.next().cloned()
 }
 
-/// Calls of several clients are open.
+/// Calls of several clients are open, or run without being open.
 struct Several;
+
+/// The call that began last of some, where all of them and all work in the background are of one client.
+fn sole(
+    session: &Arc<Session>,
+    is_one: impl Fn(&OpenCall) -> bool,
+) -> Result<Option<Arc<OpenCall>>, Several> {
+    let found = newest_of_one(session, is_one)?;
+    let Some(open) = &found else {
+        return Ok(None);
+    };
+    let is_watched = |open: &Arc<OpenCall>| open.whose == Whose::Watchers;
+    let is_watched = session.calls().values().any(is_watched);
+    match is_watched || session.background.has_other(&open.client()) {
+        true => Err(Several),
+        false => Ok(found),
+    }
+}
 
 /// The call that began last of some, where all of them are of one client.
 fn newest_of_one(
@@ -432,7 +500,7 @@ fn newest_of_one(
         .filter(|(_, open)| open.whose == Whose::Caller && is_one(open));
     for (number, open) in some {
         match found {
-            Some((_, other)) if other.connection() != open.connection() => return Err(Several),
+            Some((_, other)) if other.client() != open.client() => return Err(Several),
             Some((newest, _)) if newest > *number => {}
             _ => found = Some((*number, open)),
         }

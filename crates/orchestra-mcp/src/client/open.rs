@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -13,11 +13,11 @@ use orchestra_hub::{ClientFeatures, Cx, ProgressSink};
 use orchestra_wire::{RawJson, RequestId};
 use tokio::{sync::Notify, time::Instant};
 
-use super::roots::own_connection;
+use super::{background::ClientKey, roots::own_connection};
 use crate::{told::Ask, translation::Input};
 
-/// Questions of one call that wait.
-const QUESTIONS: usize = 16;
+/// Maximum number of questions of one call that wait, and of those that were refused unseen by its client.
+pub(super) const QUESTIONS: usize = 16;
 
 /// What a server asks so soon after a question of a call is asked together with it.
 const TOGETHER: Duration = Duration::from_secs(1);
@@ -32,6 +32,8 @@ pub(super) struct OpenCall {
     pub(super) task: Option<String>,
     caller: Mutex<Caller>,
     questions: Mutex<Vec<Asked>>,
+    /// Number of questions that were refused unseen by its client.
+    pub(super) objections: AtomicUsize,
     /// Rings when there are questions.
     pub(super) asked: Notify,
     /// Rings when the server says that the stream which it opens has begun.
@@ -48,6 +50,8 @@ pub(super) struct OpenCall {
 pub(super) enum Whose {
     /// Somebody uses the server.
     Caller,
+    /// All clients that watch a resource: none of them can be asked.
+    Watchers,
     /// It is only watched: nobody is there to be asked.
     Ours,
 }
@@ -56,7 +60,7 @@ pub(super) enum Whose {
 struct Caller {
     progress: ProgressSink,
     features: ClientFeatures,
-    connection: u64,
+    client: ClientKey,
     heard: Instant,
     /// Since when it waits for answers of its caller.
     parked: Option<Instant>,
@@ -94,11 +98,12 @@ impl OpenCall {
             caller: Mutex::new(Caller {
                 progress: cx.progress.clone(),
                 features: cx.features,
-                connection: cx.connection,
+                client: ClientKey::of(cx),
                 heard: now,
                 parked: None,
             }),
             questions: Mutex::default(),
+            objections: AtomicUsize::new(0),
             asked: Notify::new(),
             begun: Notify::new(),
             included: Mutex::default(),
@@ -110,15 +115,20 @@ impl OpenCall {
     /// together are waited for together.
     pub(super) fn ask(&self, asked: Asked) -> bool {
         let count = asked.input.as_ref().map_or(1, |input| input.count);
-        let mut questions = self.questions();
-        let has_room = questions.len() < QUESTIONS;
+        let has_room = self.has_room();
         if has_room {
+            let mut questions = self.questions();
             questions.push(asked);
             if questions.len() >= count.min(QUESTIONS) {
                 self.asked.notify_one();
             }
         }
         has_room
+    }
+
+    /// Returns whether another question can wait.
+    pub(super) fn has_room(&self) -> bool {
+        self.questions().len() < QUESTIONS
     }
 
     /// The questions that wait.
@@ -142,7 +152,7 @@ impl OpenCall {
         let mut caller = self.caller();
         caller.progress = cx.progress.clone();
         caller.features = cx.features;
-        caller.connection = cx.connection;
+        caller.client = ClientKey::of(cx);
         caller.heard = Instant::now();
         caller.parked = None;
     }
@@ -158,8 +168,8 @@ impl OpenCall {
         parked.is_some_and(|since| since.elapsed() >= TOGETHER)
     }
 
-    pub(super) fn connection(&self) -> u64 {
-        self.caller().connection
+    pub(super) fn client(&self) -> ClientKey {
+        self.caller().client.clone()
     }
 
     /// Whether it is of another caller than a call that is to be made, and one of the two can be
@@ -167,7 +177,7 @@ impl OpenCall {
     pub(super) fn confuses(&self, cx: &Cx) -> bool {
         let caller = self.caller();
         self.whose == Whose::Caller
-            && caller.connection != cx.connection
+            && caller.client != ClientKey::of(cx)
             && (caller.features.any() || cx.features.any())
     }
 

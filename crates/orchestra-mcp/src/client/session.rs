@@ -24,6 +24,7 @@ use tokio::{sync::Notify, time::Instant};
 use super::{
     Answer, ClientConfig, ClientError, Connected, Link, Outgoing, ProtocolChoice, ServerCall,
     ServerFacts, TransportType,
+    background::Background,
     events::{Events, Kinds},
     greeting,
     incoming::{self, Mailbox},
@@ -48,6 +49,7 @@ pub(super) struct Session {
     facts: OnceLock<Arc<ServerFacts>>,
     ids: AtomicU64,
     calls: Mutex<HashMap<u64, Arc<OpenCall>>>,
+    pub(super) background: Background,
     claims: claim::Claims,
     presence: presence::Presence,
     pub(super) logged: Logged,
@@ -144,6 +146,7 @@ impl Session {
             facts: OnceLock::new(),
             ids: AtomicU64::new(1),
             calls: Mutex::default(),
+            background: Background::default(),
             claims: claim::Claims::default(),
             presence: presence::Presence::new(),
             logged: Logged::default(),

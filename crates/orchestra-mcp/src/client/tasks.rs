@@ -9,7 +9,10 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::{
-    Answer, ClientError, Reply, ServerCall, params,
+    Answer, ClientError, Reply, ServerCall,
+    background::ClientKey,
+    open::OpenCall,
+    params,
     parking::State,
     results,
     session::{Place, Session, spawn},
@@ -109,11 +112,29 @@ pub(super) async fn lasting<T>(calling: impl Future<Output = T>, later: &Later) 
 struct Followed {
     session: Arc<Session>,
     id: String,
+    client: ClientKey,
     done: bool,
+}
+
+impl Followed {
+    fn new(session: Arc<Session>, id: String, client: ClientKey) -> Self {
+        session.background.begin_task(&id, &client);
+        Self {
+            session,
+            id,
+            client,
+            done: false,
+        }
+    }
 }
 
 impl Drop for Followed {
     fn drop(&mut self) {
+        let background = &self.session.background;
+        if !self.done {
+            background.abandon(self.client.clone(), self.session.config.call_timeout);
+        }
+        background.end_task(&self.id, &self.client);
         if self.done {
             return;
         }
@@ -130,11 +151,11 @@ impl Drop for Followed {
 /// one, and then that is cancelled. It keeps its place until then.
 pub(super) fn give_up(
     session: Arc<Session>,
-    began: Instant,
+    open: &OpenCall,
     response: BoxFuture<Result<Answer, ClientError>>,
     place: Option<Place>,
 ) {
-    let until = began + NAMED;
+    let (until, client) = (open.began + NAMED, open.client());
     if until <= Instant::now() {
         return;
     }
@@ -145,11 +166,7 @@ pub(super) fn give_up(
         };
         let kind = results::Kind::of(session.era(), &result);
         if let Ok(results::Told::Task(task)) = kind.told(result) {
-            drop(Followed {
-                session,
-                id: task.id,
-                done: false,
-            });
+            drop(Followed::new(session, task.id, client));
         }
     });
 }
@@ -163,11 +180,8 @@ pub(super) async fn follow(
     if let Some(later) = &call.cx.later {
         later.begin();
     }
-    let mut followed = Followed {
-        session: Arc::clone(session),
-        id: task.id.clone(),
-        done: false,
-    };
+    let client = ClientKey::of(&call.cx);
+    let mut followed = Followed::new(Arc::clone(session), task.id.clone(), client);
     let reply = poll(session, call, task).await;
     followed.done = !matches!(reply, Err(ClientError::Timeout { .. }));
     reply

@@ -11,6 +11,7 @@ mod over_http;
 mod played;
 mod questions;
 mod roots;
+mod unnamed_call;
 
 use std::{
     sync::{
@@ -316,6 +317,27 @@ async fn missed_notifications_announce_fetched_lists_and_watched_resources_as_ch
     let is_change = |event: &ClientEvent| matches!(event, ClientEvent::ListChanged(_));
     told(&mut events, is_change).await;
     told(&mut events, is_update).await;
+}
+
+#[tokio::test]
+async fn long_log_message_is_shortened() {
+    let played = Played::session(|_| Said::never());
+    let client = client_of(&played, config());
+    let mut events = client.take_events().unwrap();
+    client.start();
+    played.until("notifications/initialized", 1).await;
+    for data in [json!("é".repeat(100_000)), json!(vec!["é"; 100_000])] {
+        played.say(
+            "notifications/message",
+            json!({"level": "error", "data": data}),
+        );
+        let is_log = |event: &ClientEvent| matches!(event, ClientEvent::Log { .. });
+        let ClientEvent::Log { data, .. } = told(&mut events, is_log).await else {
+            unreachable!()
+        };
+        let text: String = data.parse().unwrap();
+        assert!(text.len() < 70_000 && text.ends_with(" bytes)"), "{text}");
+    }
 }
 
 /// Each may take the whole of its grace.

@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use orchestra_hub::Cx;
 
 use super::Session;
+use crate::client::background::ClientKey;
 
 /// Calls that are about to be made.
 #[derive(Default)]
-pub(super) struct Claims(Mutex<Vec<(u64, bool)>>);
+pub(super) struct Claims(Mutex<Vec<(ClientKey, bool)>>);
 
 /// Holds the place of one until its call is over.
 pub(in crate::client) struct Claim {
     session: Arc<Session>,
-    claim: (u64, bool),
+    claim: (ClientKey, bool),
 }
 
 impl Session {
@@ -27,28 +28,29 @@ impl Session {
     /// Has the connection for a call of `cx`; `None` when that [would confuse]
     /// (Self::would_confuse).
     pub(in crate::client) fn claim(self: &Arc<Self>, cx: &Cx) -> Option<Claim> {
-        let claim = (cx.connection, cx.features.any());
+        let claim = (ClientKey::of(cx), cx.features.any());
         let mut claims = self.claims.all();
         if self.is_confused(&claims, cx) {
             return None;
         }
-        claims.push(claim);
+        claims.push(claim.clone());
         Some(Claim {
             session: Arc::clone(self),
             claim,
         })
     }
 
-    fn is_confused(&self, claims: &[(u64, bool)], cx: &Cx) -> bool {
-        let asks = cx.features.any();
+    fn is_confused(&self, claims: &[(ClientKey, bool)], cx: &Cx) -> bool {
+        let (client, asks) = (ClientKey::of(cx), cx.features.any());
         let mut claims = claims.iter();
-        claims.any(|(connection, any)| *connection != cx.connection && (*any || asks))
+        claims.any(|(other, any)| *other != client && (*any || asks))
             || self.calls().values().any(|open| open.confuses(cx))
+            || asks && self.background.has_other(&client)
     }
 }
 
 impl Claims {
-    fn all(&self) -> MutexGuard<'_, Vec<(u64, bool)>> {
+    fn all(&self) -> MutexGuard<'_, Vec<(ClientKey, bool)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -218,7 +218,11 @@ impl Session {
     /// Sends a request of our own, whose answer may end what it opens. Nothing can be asked
     /// meanwhile.
     pub(in crate::client) fn open_call(self: &Arc<Self>, call: &ServerCall) -> Waiting {
-        let entered = self.enter(call, Whose::Ours);
+        let whose = match &*call.method {
+            "resources/subscribe" | "resources/unsubscribe" => Whose::Watchers,
+            _ => Whose::Ours,
+        };
+        let entered = self.enter(call, whose);
         let outgoing = self.outgoing(entered.number, call, None);
         let response = self.link.request(outgoing);
         Waiting {
@@ -369,12 +373,7 @@ impl Drop for Waiting {
         }
         if let Some(session) = self.entered.session.upgrade() {
             let response = std::mem::replace(&mut self.response, Box::pin(pending()));
-            tasks::give_up(
-                session,
-                self.entered.open.began,
-                response,
-                self.place.take(),
-            );
+            tasks::give_up(session, &self.entered.open, response, self.place.take());
         }
     }
 }
@@ -400,6 +399,11 @@ impl Drop for Entered {
         let Some(session) = self.session.upgrade() else {
             return;
         };
+        let is_done = self.done.load(Ordering::Relaxed);
+        if !is_done && self.open.whose == Whose::Caller {
+            let time = session.config.call_timeout;
+            session.background.abandon(self.open.client(), time);
+        }
         session.calls().remove(&self.number);
         // It has ended before its caller was asked.
         refuse(&session, self.open.take_questions());
@@ -409,7 +413,7 @@ impl Drop for Entered {
         }
         // Closing the stream of its response says it over stateless HTTP.
         let by_stream = session.transport == TransportType::Http && session.era() == Era::Stateless;
-        if self.done.load(Ordering::Relaxed) || by_stream || session.facts().is_none() {
+        if is_done || by_stream || session.facts().is_none() {
             return;
         }
         let params = format!(

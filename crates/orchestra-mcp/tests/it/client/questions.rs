@@ -21,7 +21,7 @@ use super::{
 };
 
 /// A call of a client that can be asked for anything, on a connection of its own.
-fn asked_of(connection: u64) -> ServerCall {
+pub(super) fn asked_of(connection: u64) -> ServerCall {
     let mut call = tool("t");
     call.cx.connection = connection;
     call.cx.features = ClientFeatures {
@@ -34,7 +34,7 @@ fn asked_of(connection: u64) -> ServerCall {
 }
 
 /// The parameters of a question with a form.
-fn form(message: &Value) -> Value {
+pub(super) fn form(message: &Value) -> Value {
     let message = message
         .as_str()
         .map_or_else(|| message.to_string(), str::to_owned);
@@ -42,7 +42,7 @@ fn form(message: &Value) -> Value {
     json!({"message": message, "requestedSchema": schema})
 }
 
-async fn question(client: &Client, call: ServerCall) -> InputRequired {
+pub(super) async fn question(client: &Client, call: ServerCall) -> InputRequired {
     match client.call(call).await.unwrap() {
         Reply::InputRequired(input) => input,
         Reply::Result(result) => panic!("does not ask: {result:?}"),
@@ -300,7 +300,7 @@ fn asking(connection: u64, times: u64) -> ServerCall {
 }
 
 /// Whom the first question of an input is for.
-fn who(input: &InputRequired) -> Value {
+pub(super) fn who(input: &InputRequired) -> Value {
     let requests: Value = input.requests.parse().unwrap();
     let message = &requests["q1"]["params"]["message"];
     let number = serde_json::from_str(message.as_str().unwrap());
@@ -331,6 +331,8 @@ async fn a_call_whose_question_is_out_is_not_taken_for_the_one_that_asks() {
     }
     second.abort();
     let _ = second.await;
+    // After that time, the server counts as done with calls that were given up.
+    tokio::time::sleep(config().call_timeout).await;
     let fourth = question(&client, asking(4, 1)).await;
     assert_eq!(who(&fourth), 4);
     // The first is answered, and what its server asks then is its own.
@@ -415,7 +417,7 @@ async fn a_question_that_names_its_call_reaches_it_under_its_key() {
     assert_eq!(played.answered(4).await["result"]["n"], 2);
 }
 
-async fn timeout(task: tokio::task::JoinHandle<InputRequired>) -> InputRequired {
+pub(super) async fn timeout(task: tokio::task::JoinHandle<InputRequired>) -> InputRequired {
     let waited = tokio::time::timeout(Duration::from_secs(60), task);
     waited.await.expect("it is asked").unwrap()
 }

@@ -1,6 +1,6 @@
 //! Every shape that files of servers have.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use orchestra_gateway::config::{
     Auth, Backoff, Circuit, Connections, Contents, Effect, Flavour, HttpConfig, InheritEnv, Pins,
@@ -631,18 +631,12 @@ fn places_in_a_long_yaml_file_are_looked_for_a_limited_number_of_times() {
 }
 
 #[test]
-fn server_with_many_unknown_keys_is_read_in_seconds() {
+fn server_with_many_unknown_keys_has_a_limited_number_of_diagnostics() {
     let keys: String = (0..50_000).map(|n| format!("\"{n:x}\": 1, ")).collect();
     let text = format!("{{\"mcpServers\": {{\"a\": {{{keys}\"command\": \"x\"}}}}}}");
-    let begin = Instant::now();
     let contents = file("mcp.json").understand(&text);
     assert!(contents.servers[0].config.is_ok());
     assert_eq!(contents.diagnostics.len(), 200);
-    assert!(
-        begin.elapsed() < Duration::from_secs(15),
-        "{:?}",
-        begin.elapsed()
-    );
 }
 
 mod any_text {

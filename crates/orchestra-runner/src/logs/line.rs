@@ -41,6 +41,22 @@ pub struct Line {
     pub more: bool,
 }
 
+/// Precedes a line of a command that could be taken for one of the runner.
+const QUOTE: &str = "| ";
+
+impl Stream {
+    /// Returns the text that precedes a line where its stream is not shown: `runner` before the lines of the runner, and a
+    /// mark before lines of a command that contain it.
+    #[must_use]
+    pub fn prefix(self, text: &str, runner: &'static str) -> &'static str {
+        match self {
+            Self::Runner => runner,
+            Self::Out | Self::Err if text.contains(runner.trim_end()) => QUOTE,
+            Self::Out | Self::Err => "",
+        }
+    }
+}
+
 /// Cuts a stream of bytes into the texts of lines.
 #[derive(Debug, Default)]
 pub struct Splitter {
@@ -132,6 +148,18 @@ mod tests {
         let lines = split(&[b"one\r\ntw", b"o\n\n\x1b[1mthree\xff"]);
         let texts: Vec<_> = lines.iter().map(|(text, _)| text.as_str()).collect();
         assert_eq!(texts, ["one", "two", "", "\x1b[1mthree\\xff"]);
+    }
+
+    #[test]
+    fn line_of_a_command_that_looks_like_one_of_the_runner_is_marked() {
+        for (stream, text, expected) in [
+            (Stream::Runner, "work: done", "[x] "),
+            (Stream::Out, "done", ""),
+            (Stream::Out, "[x] work: done", QUOTE),
+            (Stream::Err, "\x1b[0m [x]", QUOTE),
+        ] {
+            assert_eq!(stream.prefix(text, "[x] "), expected, "{text}");
+        }
     }
 
     #[test]

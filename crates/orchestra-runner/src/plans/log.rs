@@ -12,7 +12,7 @@ use orchestra_plan::{
 use super::{Plans, PlansError};
 use crate::{
     git::Patch,
-    logs::{Follower, Line, Page, Query, Stream, read},
+    logs::{Follower, Line, Page, Query, read},
 };
 
 /// How many lines are shown of a failure.
@@ -127,9 +127,7 @@ impl Plans {
 pub(crate) fn texts(lines: &[Line]) -> String {
     let mut text = String::new();
     for line in lines {
-        if line.stream == Stream::Runner {
-            text.push_str("[orchestra] ");
-        }
+        text.push_str(line.stream.prefix(&line.text, "[orchestra] "));
         text.push_str(&line.text);
         if !line.more {
             text.push('\n');

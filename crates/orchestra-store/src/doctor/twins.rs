@@ -32,29 +32,30 @@ pub(super) fn renumber(
     taken: &[String],
     report: &mut Report,
 ) -> Result<(), DoctorError> {
-    let mut stuck = HashSet::new();
+    let mut done = HashSet::new();
     loop {
+        // Read once for all of them: there may be many files with problems, most of which are no twins.
         let problems = shared.read(|reader| ledger::problems(reader.connection()))?;
-        let next = problems
-            .into_iter()
-            .map(|(path, ..)| path)
-            .find(|path| stuck.insert(path.clone()) && is_fields(path));
-        let Some(path) = next else { return Ok(()) };
-        let Some(Place::Issue(place, _)) = Place::parse(&path) else {
-            continue;
-        };
-        if let Some(finding) = renumber_one(shared, engine, taken, &place)? {
-            report.findings.push(finding);
-            // What is below it may be all right now, or a twin that can be seen only now.
-            let below = directory(&path).to_owned();
-            stuck.retain(|path| !path.starts_with(&below));
-            stuck.insert(path);
+        let mut is_changed = false;
+        for (path, ..) in problems {
+            let Some(Place::Issue(place, Part::Fields)) = Place::parse(&path) else {
+                continue;
+            };
+            let problem = shared.read(|reader| ledger::problem(reader.connection(), &path))?;
+            if problem.is_none() || done.contains(&path) {
+                continue;
+            }
+            if let Some(finding) = renumber_one(shared, engine, taken, &place)? {
+                report.findings.push(finding);
+                is_changed = true;
+                done.insert(path);
+            }
+        }
+        // Other files may be all right now, or twins that can be seen only now.
+        if !is_changed {
+            return Ok(());
         }
     }
-}
-
-fn is_fields(path: &str) -> bool {
-    matches!(Place::parse(path), Some(Place::Issue(_, Part::Fields)))
 }
 
 /// Gives one of two twins another id; says what was done, or why nothing could be.

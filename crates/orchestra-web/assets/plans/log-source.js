@@ -46,8 +46,7 @@ export function followLog({ planId, jobId, attempt, isLive, onLines, onEnd, sign
     source.addEventListener("line", (event) => {
       const line = JSON.parse(event.data);
       cursor = String(line.cursor);
-      const isRunner = line.stream === "runner" || line.text.startsWith(RUNNER);
-      take({ phase: line.phase, time: line.time, isRunner, text: isRunner && line.text.startsWith(RUNNER) ? line.text.slice(RUNNER.length) : line.text });
+      take({ phase: line.phase, time: line.time, isRunner: line.stream === "runner", text: line.text });
     });
     source.addEventListener("end", () => {
       source.close();

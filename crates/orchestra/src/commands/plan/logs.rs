@@ -2,7 +2,7 @@
 
 use anstream::adapter::strip_str;
 use orchestra_plan::{ids::AttemptNumber, phase::Phase};
-use orchestra_runner::logs::{Line, Page, Query, Stream};
+use orchestra_runner::logs::{Line, Page, Query};
 use tokio::time::{Duration, timeout};
 
 use super::{
@@ -150,17 +150,16 @@ fn print(page: &Page, format: Format) -> Result<(), Failure> {
 
 /// A line as people read it, without colours. What it says came from anywhere.
 fn text(line: &Line) -> String {
-    let who = match line.stream {
-        Stream::Runner => "[orchestra] ",
-        Stream::Out | Stream::Err => "",
-    };
     let end = if line.more { "" } else { "\n" };
     let text = strip_str(&line.text).to_string();
+    let who = line.stream.prefix(&text, "[orchestra] ");
     format!("{who}{}{end}", output::printable(&text))
 }
 
 #[cfg(test)]
 mod tests {
+    use orchestra_runner::logs::Stream;
+
     use super::*;
 
     #[test]
@@ -179,6 +178,10 @@ mod tests {
             ("\u{1b}[1;31mred\u{1b}[0m é 🦀\tend", "red é 🦀\tend\n"),
             ("\u{1b}[2J\u{1b}]0;title\u{7}gone", "gone\n"),
             ("turned \u{202e}back", "turned \\u{202e}back\n"),
+            (
+                "[orche\u{1b}[0mstra] work: done",
+                "| [orchestra] work: done\n",
+            ),
         ] {
             assert_eq!(text(&line(said)), shown);
         }

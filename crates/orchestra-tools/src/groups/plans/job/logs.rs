@@ -6,7 +6,7 @@ use std::sync::Arc;
 use orchestra_plan::ids::{AttemptNumber, JobId, PlanId};
 use orchestra_plan::plan::{Job, Plan};
 use orchestra_plan::value::Whole;
-use orchestra_runner::logs::{Line, Page, Query, Stream};
+use orchestra_runner::logs::{Line, Page, Query};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -298,9 +298,7 @@ pub(super) fn texts(lines: &[Line], phases: bool) -> String {
         if phases && !goes_on {
             text.push_str(&format!("[{}] ", line.phase));
         }
-        if line.stream == Stream::Runner {
-            text.push_str("orchestra: ");
-        }
+        text.push_str(line.stream.prefix(&line.text, "orchestra: "));
         text.push_str(&line.text);
         goes_on = line.more;
         if !goes_on {

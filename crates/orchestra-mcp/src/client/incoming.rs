@@ -312,6 +312,10 @@ fn asked_of(
     let Some(ask) = Ask::of(&method, raw) else {
         return Some((id, Err(RpcError::method_not_found(&method))));
     };
+    if !ask.is_in(session.config.features) {
+        let text = format!("{ask} cannot be asked for: `features` of the server do not allow it");
+        return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
+    }
     let about = About::of(params.as_ref());
     let find = || -> Result<Arc<OpenCall>, String> {
         let open = whom(session, ask, related, &about)?;

@@ -22,7 +22,7 @@ const SERVER: &str = "orchestra/server";
 const OWN: &str = "orchestra/";
 
 /// The code of an error that asks the user to visit a page first (MCP 2025-11-25, `URLElicitationRequiredError`).
-const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
+pub const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 /// Questions by their keys, with the name of the server that asks: in `_meta`, and in the text that is shown to the
 /// user or given to the model. Other members remain as they are; of several with one name the last counts.

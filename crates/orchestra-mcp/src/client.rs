@@ -33,8 +33,8 @@ mod tasks;
 mod watching;
 
 pub use crate::attribution::{
-    Objection, ascii_address, attribute, attribute_error, attribute_notification, is_deceptive,
-    objection, quoted,
+    Objection, URL_ELICITATION_REQUIRED, ascii_address, attribute, attribute_error,
+    attribute_notification, is_deceptive, objection, quoted,
 };
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, ToolCheck,

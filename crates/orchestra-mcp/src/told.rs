@@ -68,6 +68,9 @@ struct KnownMeta {
     caller: Option<ClientFeatures>,
 }
 
+/// Longest name of a client that is retained whole, in bytes.
+const MAX_NAME_BYTES: usize = 256;
+
 /// A longer `_meta` is not kept.
 const MAX_CACHED_BYTES: usize = 4 * 1024;
 
@@ -337,11 +340,11 @@ fn stateless(fields: &MetaFields<'_>, version: &RawValue) -> Result<StatelessMet
     })
 }
 
+/// The beginning of the name of a client, which is retained for its session and its calls.
 pub(crate) fn client_name(value: &RawValue) -> Option<Arc<str>> {
-    serde_json::from_str::<RawClientInfo>(value.get())
-        .ok()?
-        .name
-        .map(Into::into)
+    let info = serde_json::from_str::<RawClientInfo>(value.get()).ok()?;
+    let name = info.name?;
+    Some(name[..name.floor_char_boundary(MAX_NAME_BYTES)].into())
 }
 
 pub(crate) fn invalid_fields(error: FieldsError) -> RpcError {
@@ -403,6 +406,14 @@ mod tests {
 
     fn raw(text: &str) -> &RawValue {
         serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn long_name_of_a_client_is_cut() {
+        for (name, bytes) in [("é".repeat(100), 200), ("é".repeat(100_000), 256)] {
+            let name = client_name(raw(&format!(r#"{{"name":"{name}"}}"#)));
+            assert_eq!(name.unwrap().len(), bytes);
+        }
     }
 
     #[test]

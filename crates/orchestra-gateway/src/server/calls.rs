@@ -6,8 +6,8 @@ use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
 };
 use orchestra_mcp::client::{
-    ClientError, ClientStatus, Objection, Reply, ServerCall, ToolCheck, attribute, attribute_error,
-    objection,
+    ClientError, ClientStatus, Objection, Reply, ServerCall, ToolCheck, URL_ELICITATION_REQUIRED,
+    attribute, attribute_error, objection,
 };
 use orchestra_wire::{INTERNAL, RawJson, RpcError};
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     cache::{Cache, Key},
-    config::{Effect, Pins, ServerConfig},
+    config::{Effect, Features, Pins, ServerConfig},
     definitions, explain,
     policy::{By, Decision},
 };
@@ -199,14 +199,27 @@ impl Server {
         if self.is_relay() {
             return reply;
         }
+        let features = self.config.features;
+        let not_allowed = |feature: &str| ClientError::InvalidMessage {
+            what: format!("it asks for {feature}, which its `features` do not allow"),
+        };
         let mut input = match reply {
             Ok(Reply::InputRequired(input)) => input,
+            Err(ClientError::Rpc(error)) if error.code != URL_ELICITATION_REQUIRED => {
+                return Err(ClientError::Rpc(error));
+            }
+            Err(ClientError::Rpc(_)) if !features.elicitation => {
+                return Err(not_allowed("elicitation"));
+            }
             Err(ClientError::Rpc(error)) => {
                 return Err(ClientError::Rpc(attribute_error(error, self.name())));
             }
             reply => return reply,
         };
-        if let Some(objection) = objection_to(&input.requests, self.config.features.secrets) {
+        if let Some(feature) = lacking(&input.requests, features) {
+            return Err(not_allowed(feature));
+        }
+        if let Some(objection) = objection_to(&input.requests, features.secrets) {
             let server = self.name();
             tracing::warn!(server, %objection, "refused a request of the server");
             let mut what = format!("it sent a question that is not allowed: {objection}");
@@ -504,17 +517,29 @@ pub(crate) fn call_of(
     Ok(tool.call(params(&own, None), arguments, Cx::default()))
 }
 
+/// A feature that one of several questions needs and that the configuration of its server lacks.
+fn lacking(requests: &RawJson, features: Features) -> Option<&'static str> {
+    let requests = requests.members().into_iter().flatten();
+    let mut methods = requests.filter_map(|request| method_of(&request.value));
+    methods.find_map(|method| match method.as_str() {
+        "elicitation/create" if !features.elicitation => Some("elicitation"),
+        "sampling/createMessage" if !features.sampling => Some("sampling"),
+        "roots/list" if !features.roots => Some("roots"),
+        _ => None,
+    })
+}
+
+fn method_of(request: &RawJson) -> Option<String> {
+    request.member("method")?.parse().ok()
+}
+
 /// Maximum number of forms and pages in one result.
 const MAX_FORMS: usize = 16;
 
 /// The objection to one of several questions.
 fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
     let requests = requests.members().into_iter().flatten();
-    let elicits = |request: &RawJson| {
-        let method = request.member("method");
-        let method = method.and_then(|method| method.parse::<String>().ok());
-        method.as_deref() == Some("elicitation/create")
-    };
+    let elicits = |request: &RawJson| method_of(request).as_deref() == Some("elicitation/create");
     let params = requests
         .filter(|request| elicits(&request.value))
         .map(|request| request.value.member("params"))

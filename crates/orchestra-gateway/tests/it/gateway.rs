@@ -2,10 +2,13 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+use orchestra_gateway::config::Features;
 use orchestra_hub::{
     Attachment, CompletionRef, Cx, HubNotice, LogLevel, Notices, Outcome, ProviderError, Request,
     Target,
 };
+use orchestra_mcp::client::URL_ELICITATION_REQUIRED;
+use orchestra_wire::RpcError;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -61,6 +64,41 @@ async fn unknown_method_is_refused_and_reaches_not_even_the_only_server() {
         let error = bench.ask(target, Cx::default()).await.unwrap_err();
         assert_eq!(error.to_string(), format!("unknown method: {method}"));
         assert!(server.heard(method).is_empty(), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn request_that_features_do_not_allow_reaches_no_client() {
+    let server = Played::new(vec![tool("get")]);
+    server.is_stateless.store(true, Ordering::SeqCst);
+    let bench = Bench::new(&[("s", &server)]);
+    let mut s = config("s");
+    s.features = Features {
+        roots: false,
+        sampling: false,
+        elicitation: false,
+        ..s.features
+    };
+    bench.gateway.apply(vec![s]);
+    bench.tools().await;
+    let page =
+        json!({"mode": "url", "elicitationId": "1", "url": "https://x.example/", "message": "m"});
+    for (method, feature) in [
+        ("sampling/createMessage", "sampling"),
+        ("elicitation/create", "elicitation"),
+        ("roots/list", "roots"),
+        ("error", "elicitation"),
+    ] {
+        let requests = json!({"k": {"method": method, "params": {}}});
+        let asks = json!({"resultType": "input_required", "inputRequests": requests});
+        let pages = json!({"elicitations": [page]});
+        server.say(move |_, _| match method {
+            "error" => Err(RpcError::new(URL_ELICITATION_REQUIRED, "visit").with_data(raw(&pages))),
+            _ => Ok(raw(&asks)),
+        });
+        let (said, is_error) = text(bench.call("s__get", json!({})).await);
+        let asked = format!("it asks for {feature}");
+        assert!(is_error && said.contains(&asked), "{said}");
     }
 }
 

@@ -32,6 +32,9 @@ const NOT_ALLOWED: ErrorCode = ErrorCode(-1);
 /// Number of bytes of a log message that is passed on whole.
 const MAX_LOG_BYTES: usize = 64 * 1024;
 
+/// Longest id of a request of the server that is answered, in bytes: an answer repeats it.
+const MAX_ID_BYTES: usize = 4 * 1024;
+
 /// Answers to requests of the server that wait to be written.
 const ANSWERING: u16 = 64;
 
@@ -90,6 +93,10 @@ impl Mailbox {
                 notified(session, &method, params, related.as_ref());
             }
             ServerMessage::Missed => session.missed(),
+            ServerMessage::Request { id, method, .. } if id.as_bytes().len() > MAX_ID_BYTES => {
+                let server = &session.config.name;
+                tracing::debug!(server, method, "ignored a request with a long id");
+            }
             ServerMessage::Request { id, method, params } => {
                 let asked = (id, method, params);
                 let Some((id, answer)) = asked_of(session, asked, related.as_ref()) else {
@@ -312,6 +319,10 @@ fn asked_of(
     let Some(ask) = Ask::of(&method, raw) else {
         return Some((id, Err(RpcError::method_not_found(&method))));
     };
+    if !ask.is_in(session.config.features) {
+        let text = format!("{ask} cannot be asked for: `features` of the server do not allow it");
+        return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
+    }
     let about = About::of(params.as_ref());
     let find = || -> Result<Arc<OpenCall>, String> {
         let open = whom(session, ask, related, &about)?;

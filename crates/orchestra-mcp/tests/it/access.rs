@@ -177,6 +177,12 @@ async fn removed_token_admits_no_request_and_ends_the_event_streams_of_its_holde
     for shown in of_removed {
         streams.push(site.send("GET /sse", &[shown], "").await);
     }
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params":
+        {"protocolVersion": "2025-11-25", "capabilities": {}}});
+    let begun = site.post(&of_removed[..1], &hello).await;
+    let session = begun.header("mcp-session-id").expect("a session");
+    let in_session = [of_removed[0], ("Mcp-Session-Id", session.as_str())];
+    streams.push(site.post(&in_session, &tool(1, "never")).await);
     let mut of_other = site
         .send("GET /sse", &[("Authorization", &other)], "")
         .await;

@@ -31,12 +31,13 @@ impl Proof {
 }
 
 impl Access {
-    /// Has a stream in an answer that has no end of its own end with the proof of its request. The answer to a request
-    /// with a body ends with the call that it began, which its client was allowed to begin.
+    /// Has a stream in an answer end with the proof of its request. The answer to a request with a body has an end of its
+    /// own, and outlasts a token that expires: its client was allowed to begin the call, and may have another token by now.
     pub(super) fn bounded(&self, response: Response, proof: Proof, has_body: bool) -> Response {
         let is_stream = response.body().size_hint().exact().is_none();
         let is_endless = !has_body || response.extensions().get::<Endless>().is_some();
-        if !(is_stream && is_endless) || proof.is_lasting() {
+        let outlasts = !is_endless && matches!(proof, Proof::Issued(_));
+        if !is_stream || outlasts || proof.is_lasting() {
             return response;
         }
         let access = self.clone();

@@ -274,8 +274,19 @@ impl PlayedLink {
 
     /// Asks the client something.
     pub(crate) fn ask(&self, id: u64, method: &str, params: Value, related: Option<RequestId>) {
+        self.ask_as(RequestId::from_number(id), method, params, related);
+    }
+
+    /// Asks the client something under an id of any form.
+    pub(crate) fn ask_as(
+        &self,
+        id: RequestId,
+        method: &str,
+        params: Value,
+        related: Option<RequestId>,
+    ) {
         let message = ServerMessage::Request {
-            id: RequestId::from_number(id),
+            id,
             method: method.to_owned(),
             params: Some(RawJson::of(&params).unwrap()),
         };

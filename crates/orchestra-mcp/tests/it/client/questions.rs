@@ -138,6 +138,18 @@ async fn who_offers_nothing_is_not_asked_and_the_server_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn request_that_the_configuration_does_not_allow_reaches_no_client() {
+    let played = curious();
+    let mut config = config();
+    config.features.sampling = false;
+    let client = client_of(&played, config);
+    assert_eq!(result(&client, asked_of(1)).await["ok"], true);
+    let refused = played.answered(1).await;
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("do not allow"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_fails_for_what_its_caller_cannot_be_asked_says_what_that_is() {
     for is_error in [true, false] {
         let played = Played::session(move |asked| {

@@ -1,11 +1,11 @@
-//! Messages of a server that name no call, and questions without an end: each reaches the client of its call or none.
+//! Messages of a server that name no call, and messages without a bound: none reaches a client to which it does not belong.
 
 use std::time::Duration;
 
 use orchestra_hub::SessionName;
 use orchestra_mcp::client::{ClientEvent, ClientEvents};
 use orchestra_wire::RequestId;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::to_raw_value};
 
 use super::{
     client_of, config,
@@ -35,6 +35,20 @@ async fn questions_of_a_call_are_refused_unread_after_many_objections() {
         errors.filter(|error| error.contains(why)).count()
     };
     assert_eq!((count("for a secret"), count("too many")), (16, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_with_a_long_id_is_not_answered() {
+    let played = Played::session(|asked| {
+        let id = to_raw_value(&"x".repeat(10_000)).unwrap();
+        let id = RequestId::from_raw(&id).unwrap();
+        asked.link.ask_as(id, "ping", json!({}), None);
+        asked.link.ask(5, "ping", json!({}), None);
+        Said::after(Duration::from_secs(1), json!({}))
+    });
+    let client = client_of(&played, config());
+    result(&client, asked_of(1)).await;
+    assert_eq!(played.answered(1).await["id"], "5");
 }
 
 /// The client to which an unknown notification belongs.

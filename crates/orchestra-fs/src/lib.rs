@@ -10,7 +10,8 @@
 //! The functions that take a path open its directory first. Symbolic links above the last component are followed:
 //! where another program can plant one, the caller walks down with [`Directory::below`].
 //!
-//! [`move_directory`] moves a directory whole, also into another file system.
+//! [`move_directory`] moves a directory whole, also into another file system. [`remove_tree`] removes one, whatever a
+//! program has put into it.
 //!
 //! The content of a file can be hostile before a library reads it: [`check_yaml_depth`] and [`is_plain_table`] refuse
 //! YAML and SQLite tables that take any time.
@@ -32,6 +33,7 @@ mod path;
 mod quoted;
 mod staged;
 mod table;
+mod tree_removal;
 mod uri;
 mod words;
 mod yaml;
@@ -53,6 +55,7 @@ pub use path::{
 pub use quoted::quoted;
 pub use staged::Staged;
 pub use table::is_plain_table;
+pub use tree_removal::remove_tree;
 pub use uri::file_uri;
 pub use words::{
     CodePaths, Loads, MAX_PATH_BYTES, MOVES, Parts, build_file_rules, build_files, command_words,

@@ -1,7 +1,10 @@
 //! Removing worktrees, but none that holds something of anybody's.
 
 use std::{
-    fmt, fs, io,
+    fmt,
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -14,6 +17,9 @@ const NAMED: usize = 20;
 
 /// How many of them are said.
 const SAID: usize = 5;
+
+/// Begin of the names of directories in the git directory of a worktree that are of this program and its job.
+const PRIVATE: &str = "orchestra-";
 
 /// What became of a worktree that was to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,6 +170,7 @@ impl Worktree {
     pub(super) async fn discard(&self) -> Result<(), GitError> {
         delete_all(self.path()).await?;
         let marker = Marker::read(self.directory())?;
+        self.delete_private().await?;
         // single-flight: git must not make one while it forgets another.
         let lock = self.repository().lock().await?;
         // The worktree itself goes last: its mark names the submodules.
@@ -171,6 +178,23 @@ impl Worktree {
             self.forget_submodule(&submodule, &lock).await?;
         }
         self.repository().forget(&lock, self.path()).await
+    }
+
+    /// Deletes the directories in its git directory that a job may have written: git cannot delete all that is possible
+    /// there.
+    async fn delete_private(&self) -> Result<(), GitError> {
+        let entries = fs::read_dir(self.directory()).into_iter().flatten();
+        let private = entries.filter_map(Result::ok).filter(|entry| {
+            let is_private = entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(PRIVATE.as_bytes());
+            is_private && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        });
+        for entry in private.collect::<Vec<_>>() {
+            delete_all(&entry.path()).await?;
+        }
+        Ok(())
     }
 }
 
@@ -189,6 +213,14 @@ pub(super) async fn delete_all(path: &Path) -> Result<(), GitError> {
 /// Deletes a directory, without following links; that it is gone is fine. What leads to its git directory
 /// goes last: whoever runs git there until then, or when this is broken off, does so in no other repository.
 fn delete(path: &Path) -> io::Result<()> {
+    // A job may have taken its own permissions away.
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+        let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
+    }
+    let remove = |path: &Path| {
+        let removed = orchestra_fs::remove_tree(path);
+        removed.map_err(orchestra_fs::Error::into_cause)
+    };
     let entries = match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -198,18 +230,14 @@ fn delete(path: &Path) -> io::Result<()> {
         if entry.file_name() == ".git" {
             continue;
         }
-        gone(match entry.file_type()?.is_dir() {
-            true => fs::remove_dir_all(entry.path()),
-            false => fs::remove_file(entry.path()),
-        })?;
+        if entry.file_type()?.is_dir() {
+            remove(&entry.path())?;
+            continue;
+        }
+        match fs::remove_file(entry.path()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
-    gone(fs::remove_dir_all(path))
-}
-
-/// That it is gone is fine.
-fn gone(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
+    remove(path)
 }

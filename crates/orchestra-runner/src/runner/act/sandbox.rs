@@ -31,8 +31,8 @@ const BYTECODE: &str = "orchestra-bytecode";
 /// Variable with this directory.
 const BYTECODE_VARIABLE: &str = "PYTHONPYCACHEPREFIX";
 
-/// Directories of other git directories inside a git directory.
-const NESTED: [&str; 2] = ["worktrees", "modules"];
+/// Directories of other git directories inside a git directory, and whether these may be at any depth.
+const NESTED: [(&str, bool); 2] = [("worktrees", false), ("modules", true)];
 
 /// Variables that lead there, unless the plan says otherwise.
 const HOMES: [&str; 2] = ["HOME", "TMPDIR"];
@@ -159,13 +159,16 @@ fn linked(top: &Path, git: &Path, path: &str) -> Result<Option<PathBuf>, Failure
 /// Paths that give a git directory without its private state. A rule of the sandbox holds for all that is below a
 /// path, so the entries are listed where there is such state.
 fn readable(git: &Path) -> io::Result<Vec<PathBuf>> {
-    let nested = NESTED.map(|name| git.join(name));
+    let nested = NESTED.map(|(name, is_deep)| (git.join(name), is_deep));
     let (mut paths, mut is_private) = (Vec::new(), false);
     for entry in fs::read_dir(git)? {
         let path = entry?.path();
+        if let Some((_, is_deep)) = nested.iter().find(|(nested, _)| *nested == path) {
+            is_private |= nested_readable(&path, *is_deep, &mut paths)?;
+            continue;
+        }
         match () {
             () if path.file_name().is_some_and(|name| name == IN_GIT) => is_private = true,
-            () if nested.contains(&path) => is_private |= nested_readable(&path, &mut paths)?,
             // A lock may be gone by now.
             () if path.extension().is_some_and(|end| end == "lock") => {}
             () => paths.push(path),
@@ -178,8 +181,9 @@ fn readable(git: &Path) -> io::Result<Vec<PathBuf>> {
     })
 }
 
-/// Adds the paths of git directories that lie at any depth; returns whether one of them has private state.
-fn nested_readable(directory: &Path, paths: &mut Vec<PathBuf>) -> io::Result<bool> {
+/// Adds the paths of git directories in a directory; returns whether one of them has private state. What is left of the
+/// git directory of a worktree that was removed is none.
+fn nested_readable(directory: &Path, is_deep: bool, paths: &mut Vec<PathBuf>) -> io::Result<bool> {
     let mut is_private = false;
     for entry in fs::read_dir(directory)? {
         let (path, kind) = match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
@@ -196,7 +200,10 @@ fn nested_readable(directory: &Path, paths: &mut Vec<PathBuf>) -> io::Result<boo
                 is_private |= readable != [path.clone()];
                 paths.extend(readable);
             }),
-            false => nested_readable(&path, paths).map(|found| is_private |= found),
+            false if is_deep => {
+                nested_readable(&path, true, paths).map(|found| is_private |= found)
+            }
+            false => Ok(()),
         };
         match found {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -275,6 +282,7 @@ mod tests {
         ];
         assert_eq!(names(root), expected);
         directories(root, &[".orchestra/_/plans", "worktrees/a/.orchestra/_"]);
+        directories(root, &["worktrees/removed/orchestra-home/HEAD"]);
         let expected = [
             "HEAD",
             "modules/x/y/HEAD",

@@ -1,8 +1,12 @@
 //! Worktrees are removed when they hold nothing of anybody's.
 
-use std::fs;
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+};
 
 use orchestra_runner::git::{HalfDone, Held, Removal};
+use rustix::fs::{Mode, OFlags};
 
 use super::kit::{World, commit, git_in, job, plan, prepare, write};
 
@@ -27,6 +31,29 @@ async fn a_finished_worktree_is_removed_with_what_git_ignores() {
         fs::read_dir(world.root.join(".git/worktrees")).map_or(0, Iterator::count),
         0
     );
+}
+
+#[tokio::test]
+async fn directories_of_a_job_that_git_cannot_delete_are_removed_with_the_worktree() {
+    let world = World::new();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &base).await;
+    let home = worktree.directory().join("orchestra-home");
+    for closed in [home.join("closed"), worktree.path().join("closed")] {
+        fs::create_dir_all(closed.join("inner")).unwrap();
+        fs::set_permissions(closed, Permissions::from_mode(0)).unwrap();
+    }
+    // Longer than a path.
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY;
+    let mut deep = rustix::fs::open(&home, flags, Mode::empty()).unwrap();
+    for _ in 0..1_000 {
+        rustix::fs::mkdirat(&deep, "directory", Mode::RWXU).unwrap();
+        deep = rustix::fs::openat(&deep, "directory", flags, Mode::empty()).unwrap();
+    }
+    fs::set_permissions(worktree.path(), Permissions::from_mode(0o500)).unwrap();
+    assert_eq!(worktree.remove(&[]).await.unwrap(), Removal::Removed);
+    assert!(!worktree.path().exists() && !worktree.directory().exists());
 }
 
 #[tokio::test]

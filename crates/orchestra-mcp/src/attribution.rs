@@ -24,6 +24,9 @@ const OWN: &str = "orchestra/";
 /// The code of an error that asks the user to visit a page first (MCP 2025-11-25, `URLElicitationRequiredError`).
 pub const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
+/// Pages of such an error that are passed on.
+const MAX_PAGES: usize = 16;
+
 /// Questions by their keys, with the name of the server that asks: in `_meta`, and in the text that is shown to the
 /// user or given to the model. Other members remain as they are; of several with one name the last counts.
 #[must_use]
@@ -52,7 +55,7 @@ pub fn attribute_error(error: RpcError, server: &str) -> RpcError {
         .as_ref()
         .and_then(|pages| pages.parse().ok())
         .unwrap_or_default();
-    let pages = pages.into_iter().map(RawJson::from_raw);
+    let pages = pages.into_iter().take(MAX_PAGES).map(RawJson::from_raw);
     let pages: Vec<_> = pages.filter(has_web_address).collect();
     if pages.is_empty() {
         let text = format!(
@@ -345,6 +348,9 @@ mod tests {
             let error = RpcError::new(URL_ELICITATION_REQUIRED, "Orchestra needs you\nto sign in");
             attribute_error(error.with_data(RawJson::of(&data).unwrap()), "s")
         };
+        let many: Vec<_> = (0..100).map(|_| page("https://x.example/")).collect();
+        let many: Value = error(many).data.unwrap().parse().unwrap();
+        assert_eq!(many["elicitations"].as_array().unwrap().len(), MAX_PAGES);
         let pages = [
             "https://x.example/",
             "javascript:alert(1)",

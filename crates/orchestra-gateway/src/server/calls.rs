@@ -533,9 +533,6 @@ fn method_of(request: &RawJson) -> Option<String> {
     request.member("method")?.parse().ok()
 }
 
-/// Maximum number of forms and pages in one result.
-const MAX_FORMS: usize = 16;
-
 /// The objection to one of several questions.
 fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
     let requests = requests.members().into_iter().flatten();
@@ -544,13 +541,8 @@ fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objecti
         .filter(|request| elicits(&request.value))
         .map(|request| request.value.member("params"))
         .map(|params| params.unwrap_or_else(RawJson::empty_object));
-    let params: Vec<_> = params.collect();
-    if params.len() > MAX_FORMS {
-        return Some(Objection::Long);
-    }
-    params
-        .iter()
-        .find_map(|params| objection(params, may_ask_for_secrets))
+    let mut objections = params.filter_map(|params| objection(&params, may_ask_for_secrets));
+    objections.next()
 }
 
 /// What is told of a tool that is not shown.

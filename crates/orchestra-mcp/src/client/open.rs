@@ -16,7 +16,8 @@ use tokio::{sync::Notify, time::Instant};
 use super::{background::ClientKey, roots::own_connection};
 use crate::{told::Ask, translation::Input};
 
-/// Maximum number of questions of one call that wait, and of those that were refused unseen by its client.
+/// Maximum number of questions of one call that wait, or come in one result, and of those that were refused unseen by its
+/// client.
 pub(super) const QUESTIONS: usize = 16;
 
 /// What a server asks so soon after a question of a call is asked together with it.

@@ -7,7 +7,7 @@ use orchestra_wire::{Era, RawJson};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{ClientError, parking::State, tasks::TaskName};
+use super::{ClientError, open::QUESTIONS, parking::State, tasks::TaskName};
 use crate::{
     repair::question,
     translation::{object, others},
@@ -87,10 +87,7 @@ impl Kind {
             Self::Input => {
                 let head =
                     head(&result).ok_or_else(|| invalid("the questions have no known form"))?;
-                Ok(Told::Input(input(
-                    head.input_requests,
-                    head.request_state.as_deref(),
-                )))
+                input(head.input_requests, head.request_state.as_deref()).map(Told::Input)
             }
             Self::Task | Self::SessionTask => TaskName::of(&result, self == Self::SessionTask)
                 .map(Told::Task)
@@ -104,14 +101,24 @@ impl Kind {
 }
 
 /// Questions of a stateless server.
-pub(super) fn input(requests: Option<&RawValue>, state: Option<&str>) -> InputRequired {
-    InputRequired {
-        requests: requests.map_or_else(RawJson::empty_object, |requests| {
-            accepted(&RawJson::from_raw(requests))
-        }),
+///
+/// # Errors
+/// When they are too many.
+pub(super) fn input(
+    requests: Option<&RawValue>,
+    state: Option<&str>,
+) -> Result<InputRequired, ClientError> {
+    let requests = requests.map_or_else(RawJson::empty_object, RawJson::from_raw);
+    let mut members = requests.members().into_iter().flatten();
+    if members.nth(QUESTIONS).is_some() {
+        let what = format!("it asks more than {QUESTIONS} questions at once");
+        return Err(ClientError::InvalidMessage { what });
+    }
+    Ok(InputRequired {
+        requests: accepted(&requests),
         state: state.map(|state| State::Server(state).to_string()),
         takes_errors: false,
-    }
+    })
 }
 
 /// Questions whose parameters clients accept.

@@ -262,7 +262,7 @@ async fn poll(
                 return Err(ClientError::Rpc(error));
             }
             ("input_required", false) => {
-                let mut input = results::input(told.input_requests, None);
+                let mut input = results::input(told.input_requests, None)?;
                 input.state = Some(State::Task(&task.id).to_string());
                 return Ok(Reply::InputRequired(input));
             }

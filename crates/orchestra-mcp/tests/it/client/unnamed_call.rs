@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestra_hub::SessionName;
-use orchestra_mcp::client::{ClientEvent, ClientEvents};
+use orchestra_mcp::client::{ClientError, ClientEvent, ClientEvents, Reply};
 use orchestra_wire::RequestId;
 use serde_json::{Value, json, value::to_raw_value};
 
@@ -35,6 +35,26 @@ async fn questions_of_a_call_are_refused_unread_after_many_objections() {
         errors.filter(|error| error.contains(why)).count()
     };
     assert_eq!((count("for a secret"), count("too many")), (16, 4));
+}
+
+#[tokio::test]
+async fn result_with_too_many_questions_is_refused() {
+    for (count, is_asked) in [(16, true), (17, false)] {
+        let played = Played::stateless(move |_| {
+            let question = json!({"method": "roots/list"});
+            let questions = (0..count).map(|number| (format!("q{number}"), question.clone()));
+            let questions: Value = questions.collect();
+            Said::result(json!({"resultType": "input_required", "inputRequests": questions}))
+        });
+        let client = client_of(&played, config());
+        match client.call(asked_of(1)).await {
+            Ok(Reply::InputRequired(_)) => assert!(is_asked),
+            Err(ClientError::InvalidMessage { what }) => {
+                assert!(!is_asked && what.contains("16 questions"), "{what}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

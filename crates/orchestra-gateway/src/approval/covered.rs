@@ -97,7 +97,7 @@ pub enum Gap {
     Workspace,
     /// Too many words.
     #[error(
-        "the command line, environment and sandbox of the server have more than {} words",
+        "the command line, variables and sandbox settings of the server have more than {} words; shorten them",
         MAX_WORDS
     )]
     Words,
@@ -127,8 +127,8 @@ pub enum Gap {
     Process,
     /// Too many paths, or too many compiled modules.
     #[error(
-        "the command line and environment of the server may name more than {} paths, or a directory with code of the server \
-         has more compiled modules than are listed",
+        "the words of the command line and of the variables of the server can be read as more than {} paths, or a directory \
+         with its code has too many compiled modules; shorten the definition of the server",
         Tree::MAX_PATHS
     )]
     Paths,

@@ -115,7 +115,7 @@ pub enum EngineError {
     #[error("cannot create a token")]
     Token(#[source] getrandom::Error),
     /// Connections cannot be served.
-    #[error("the engine failed")]
+    #[error("the memory engine cannot answer requests")]
     Serve(#[from] tonic::transport::Error),
 }
 

@@ -36,7 +36,7 @@ export async function sessionsPage(root, project, signal) {
     if (from) list.append(...rows);
     else replace(list, rows);
     if (focused) (list.querySelector(`a[href="${CSS.escape(focused)}"]`) ?? list.querySelector("a"))?.focus({ preventScroll: true });
-    if (answer.total === 0) replace(list, h("li.nothing", {}, "No sessions yet. Agents save them with ", h("code", {}, "save_session"), "; the hooks of ", h("code", {}, "orchestra init"), " save them automatically."));
+    if (answer.total === 0) replace(list, h("li.nothing", {}, "No sessions are saved yet. Agents save sessions with the tool ", h("code", {}, "save_session"), "; the hooks of ", h("code", {}, "orchestra init"), " save sessions automatically."));
   };
   replace(root, list, more);
   await load();

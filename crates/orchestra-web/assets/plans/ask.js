@@ -98,7 +98,7 @@ function askRetry(model, plan, done) {
     const ids = failed.length > MOST ? failed.map((job) => job.id) : chosen();
     const released = model.retried(ids);
     const waiting = withStatus(model, "blocked").length - released.length;
-    replace(follows, jobList("Jobs that run after them", released) ?? h("p", {}, "No other job runs again after the selected jobs."), waiting > 0 && h("p", {}, `${counted(waiting, "job stays", "jobs stay")} blocked by other failed jobs.`), h("p", {}, h("small", {}, `${counted(plan.counts.succeeded, "succeeded job does", "succeeded jobs do")} not run again.`)));
+    replace(follows, jobList("Jobs that run after the selected jobs", released) ?? h("p", {}, "No other job runs again after the selected jobs."), waiting > 0 && h("p", {}, `${counted(waiting, "job stays", "jobs stay")} blocked by other failed jobs.`), h("p", {}, h("small", {}, `${counted(plan.counts.succeeded, "succeeded job does", "succeeded jobs do")} not run again.`)));
   };
   tell();
   const list = failed.map((job, index) => h("li", {}, h("label", {}, choices[index] ?? stateIcon(job.status), " ", job.name), job.error && h("small.problem", {}, job.error.slice(0, 200))));

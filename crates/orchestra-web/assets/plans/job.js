@@ -237,7 +237,7 @@ class JobPage {
 
   listen() {
     const { signal } = this;
-    for (const [name, [label, key]] of Object.entries(VIEWS)) keys(key, `Show of the job: ${label.toLowerCase()}`, () => this.chooseView(name), signal);
+    for (const [name, [label, key]] of Object.entries(VIEWS)) keys(key, `Show this view of the job: ${label.toLowerCase()}`, () => this.chooseView(name), signal);
     keys("u", "Back to the plan", () => go(`/plans/${this.model.head.planId}`), signal);
     keys("/", "Search the log", () => (this.chooseView("log"), this.log.find.focus()), signal);
     keys("n", "Next match", () => this.log.step(1), signal);

@@ -110,7 +110,7 @@ class PlanPage {
   frame() {
     this.head = new PlanHead({ onFilter: (statuses) => ((this.statuses = statuses), this.filter()) });
     this.panel = h("div.view");
-    this.tabs = tabList("Show the jobs as", Object.entries(VIEWS).map(([name, [label, key]]) => ({ name, content: [label], title: `${label} (${key})` })), { panel: this.panel, current: this.name, choose: (name) => this.choose(name) });
+    this.tabs = tabList("View of the jobs", Object.entries(VIEWS).map(([name, [label, key]]) => ({ name, content: [label], title: `${label} (${key})` })), { panel: this.panel, current: this.name, choose: (name) => this.choose(name) });
     this.find = h("input", { type: "search", placeholder: "Find a job", "aria-label": "Find a job", value: this.text, oninput: () => ((this.text = this.find.value), this.filter()), onkeydown: (event) => event.key === "Enter" && this.goToFound(event) });
     this.criticalButton = h("button.toggle", { type: "button", "aria-pressed": "false", title: "Longest path by duration (c)", onclick: () => this.critical() }, icon("clock"), " Critical path");
     this.criticalNote = h("span.soft", { role: "status" });
@@ -171,7 +171,7 @@ class PlanPage {
 
   listen() {
     const { signal } = this;
-    for (const [name, [label, key]] of Object.entries(VIEWS)) keys(key, `Show the jobs as: ${label.toLowerCase()}`, () => this.choose(name), signal);
+    for (const [name, [label, key]] of Object.entries(VIEWS)) keys(key, `View of the jobs: ${label.toLowerCase()}`, () => this.choose(name), signal);
     keys("/", "Find a job", () => this.find.focus(), signal);
     keys("c", "Show the critical path", () => this.critical(), signal);
     const camera = (act) => () => this.view.camera?.[act]();

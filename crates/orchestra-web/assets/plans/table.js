@@ -20,7 +20,7 @@ const COLUMNS = [
   ["took", "Took", took],
   ["attempts", "Attempts", (job) => job.attempts],
   ["needs", "Depends on", (job, model) => model.needs.get(job.id)?.length ?? 0],
-  ["note", "Waits for, or error", undefined],
+  ["note", "Open dependencies or error", undefined],
 ];
 
 export class TableView {

@@ -137,7 +137,7 @@ export function pausedInWords(paused) {
     case "recovered":
       return "It was recovered after it had ended: check it, then resume it.";
     case "branches":
-      return `Its branches could not be prepared: ${paused.error}`;
+      return `Git branches of the plan could not be prepared: ${paused.error}`;
     case "variables":
       return `Values of its variables are missing: ${paused.error}`;
     default:

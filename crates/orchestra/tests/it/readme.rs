@@ -27,8 +27,12 @@ fn blocks(text: &str) -> Vec<&str> {
 
 /// Runs a block as a reader does: the first one in an empty directory, the rest in the repository that it creates.
 fn run(workspace: &Workspace, block: &str) -> Said {
-    let demo = Some(workspace.home().join("demo")).filter(|demo| demo.exists());
-    let directory = demo.unwrap_or_else(|| workspace.path());
+    let mut created = ["demo", "tutorial"]
+        .map(|name| workspace.home().join(name))
+        .into_iter();
+    let directory = created
+        .find(|path| path.exists())
+        .unwrap_or_else(|| workspace.path());
     let mut command = workspace.command_as(Path::new("sh"), ["-e", "-c", block]);
     command
         .current_dir(directory)

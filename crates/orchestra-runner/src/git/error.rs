@@ -364,13 +364,15 @@ impl GitError {
     }
 }
 
-/// The lines that git has written, as one, without its general advice about remotes at the end.
+/// The lines that git has written, as one, without its general advice about remotes.
 fn one_line(stderr: &str) -> String {
-    const ADVICE: &str = "Please make sure you have the correct access rights";
+    const ADVICE: [&str; 2] = [
+        "Please make sure you have the correct access rights",
+        "and the repository exists.",
+    ];
     let lines = stderr.lines().map(str::trim);
-    let lines = lines.take_while(|line| !line.starts_with(ADVICE));
     let lines: Vec<&str> = lines
-        .filter(|line| !line.is_empty())
+        .filter(|line| !line.is_empty() && !ADVICE.contains(line))
         .map(|line| line.strip_suffix('.').unwrap_or(line))
         .collect();
     lines.join("; ").replace(":; ", ": ")
@@ -442,14 +444,15 @@ mod tests {
     fn error_quotes_what_git_has_written_without_its_general_advice() {
         let written = "fatal: 'origin' does not appear to be a git repository\n\
              fatal: Could not read from remote repository.\n\n\
-             Please make sure you have the correct access rights\nand the repository exists.";
+             Please make sure you have the correct access rights\nand the repository exists.\n\
+             fatal: could not fetch 1 from promisor remote";
         let shown = |status: &str, written: &str| {
             classify("fetch", "origin".into(), status.into(), written.into()).to_string()
         };
         assert_eq!(
             shown("exit status: 128", written),
             "fetch (origin): git ended with exit status 128 and wrote `fatal: 'origin' does not appear to be a git \
-             repository; fatal: Could not read from remote repository`"
+             repository; fatal: Could not read from remote repository; fatal: could not fetch 1 from promisor remote`"
         );
         assert_eq!(
             shown("signal: 9 (SIGKILL)", ""),

@@ -37,6 +37,7 @@ mod names;
 mod nested;
 mod orphans;
 mod pipes;
+mod planted;
 mod prepare;
 mod program;
 mod removal;

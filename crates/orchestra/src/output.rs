@@ -128,6 +128,21 @@ pub(crate) fn printable_result(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// As [`printable`], of TOML: in a basic string, an escaped character keeps its meaning.
+pub(crate) fn printable_toml(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_harmful(c) {
+            true => shown.push_str(&format!("\\U{:08X}", u32::from(c))),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// JSON with the characters escaped that [`printable`] escapes.
 fn json_in_a_line(json: &str) -> Cow<'_, str> {
     if !json.contains(is_harmful) {

@@ -119,21 +119,30 @@ impl Worktree {
     /// # Errors
     /// [`GitError::NotOurs`] with the path of the first such repository.
     pub(super) async fn check_submodules(&self) -> Result<(), GitError> {
+        match self.foreign_submodules().await?.into_iter().next() {
+            None => Ok(()),
+            Some(path) => Err(GitError::NotOurs {
+                path,
+                why: "it is a repository in the place of a submodule, and git would run what its configuration names"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// Roots of repositories in the places of submodules that we have not linked.
+    pub(super) async fn foreign_submodules(&self) -> Result<Vec<PathBuf>, GitError> {
         let known = self.marker()?.submodules;
         let mut inside = self.repositories_inside().await?;
+        let mut foreign = Vec::new();
         while let Some(inner) = inside.pop() {
             let Some(tree) = inner.linked else {
-                return Err(GitError::NotOurs {
-                    path: inner.place,
-                    why: "it is a repository in the place of a submodule, and git would run what its configuration \
-                          names"
-                        .to_owned(),
-                });
+                foreign.push(inner.place);
+                continue;
             };
             let places = tree.repositories().await?;
             inside.extend(self.inner(&known, places));
         }
-        Ok(())
+        Ok(foreign)
     }
 
     /// Empties the places of submodules that have another repository than the one that we have linked.
@@ -366,7 +375,7 @@ pub(super) fn leads_back(directory: &Path, root: &Path) -> bool {
 }
 
 /// The content of a small regular file, if there is one.
-fn small(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn small(path: &Path) -> Option<Vec<u8>> {
     orchestra_fs::read(path, SMALL).ok().flatten()
 }
 

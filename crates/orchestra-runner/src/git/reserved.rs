@@ -22,7 +22,7 @@ use super::{
 const PARTS: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
 /// Files of a bare repository that name programs, or other such files.
-const SETTINGS: [&str; 3] = ["config", "config.worktree", "commondir"];
+pub(super) const SETTINGS: [&str; 3] = ["config", "config.worktree", "commondir"];
 
 /// Rule for the readable files of a board in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum BoardPaths<'a> {
     Refused(&'a Path),
 }
 
-/// Reason why a result is refused.
+/// Reason why a result, or a worktree in which an agent would work, is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathRefusal {
     /// It has new files in directories of Orchestra.
@@ -49,6 +49,9 @@ pub enum PathRefusal {
     /// It has new bare repositories, or changes the configuration of one.
     #[error("the result has new bare git repositories, or a changed configuration of one, and git would use that configuration; rename `HEAD` in these directories: {}", listed(.0))]
     Bare(Vec<PathBuf>),
+    /// The worktree has repositories that commands in the sandbox may have configured.
+    #[error("these directories are separate git repositories, and git of an agent would run the programs that their configuration names; remove their `.git`, or rename `HEAD` if they are bare repositories: {}", listed(.0))]
+    Repositories(Vec<PathBuf>),
 }
 
 impl Repository {
@@ -120,7 +123,10 @@ impl Repository {
     }
 
     /// The directories of a commit in which git finds a bare repository.
-    async fn bare_directories(&self, commit: &Commit) -> Result<BTreeSet<String>, GitError> {
+    pub(super) async fn bare_directories(
+        &self,
+        commit: &Commit,
+    ) -> Result<BTreeSet<String>, GitError> {
         let arguments = [
             "ls-tree",
             "-r",

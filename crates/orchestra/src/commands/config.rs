@@ -119,5 +119,5 @@ fn toml(rows: &[Row], origin: bool) -> String {
         let mark = if row.is_set { "" } else { "# " };
         text.push_str(&format!("{mark}{key} = {}\n", row.value));
     }
-    text
+    output::printable_toml(&text).into_owned()
 }

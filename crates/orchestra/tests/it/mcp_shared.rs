@@ -140,6 +140,31 @@ fn servers_that_wait_for_an_approval_are_exported_only_by_name() {
     assert_eq!(names(&export(&[])), ["mine", "theirs"]);
 }
 
+#[test]
+fn characters_that_turn_text_or_are_invisible_are_escaped_and_keep_their_meaning() {
+    let workspace = Workspace::new();
+    let text = "true \u{202e} x\u{200b}";
+    workspace.write("orchestra.toml", "[chat]\nmodel = \"a\\u202eb\\u200b\"\n");
+    let servers = serde_json::json!({"mcpServers": {"s": {"command": "sh", "args": ["-c", text]}}});
+    workspace.write("own.json", &servers.to_string());
+    let export = ["mcp", "--mcp-config", "own.json", "export"];
+    let in_toml = [&export[..], &["--shape", "toml"]].concat();
+    for words in [
+        &["config", "show"][..],
+        &["config", "show", "--origin"],
+        &export[..],
+        &in_toml[..],
+    ] {
+        let said = workspace.run(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(!said.out.contains(['\u{202e}', '\u{200b}']), "{said:?}");
+    }
+    assert_eq!(json(&workspace.run(export)), servers);
+    let shown: toml::Table = workspace.run(in_toml).out.parse().unwrap();
+    let args = shown["mcp"]["servers"]["s"]["args"].as_array().unwrap();
+    assert_eq!(args[1].as_str(), Some(text));
+}
+
 /// What is masked where a configuration is shown is no more handed out than values are.
 #[test]
 fn no_secret_is_handed_out_wherever_it_stands() {

@@ -254,6 +254,62 @@ fn git_of_the_user_in_a_worktree_uses_no_repository_of_a_sandboxed_job() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn agent_does_not_start_beside_a_repository_of_a_sandboxed_command() {
+    let workspace = Workspace::git();
+    workspace.write("src/seen.txt", "seen\n");
+    workspace.write(".gitignore", "cache/\n");
+    save(&workspace);
+    let ran = workspace.join("ran");
+    of_user(
+        &workspace,
+        "[plans]\nsandbox = \"workspace\"\nhealer = \"mine\"\n[agents.mine]\nprogram = \"sh\"\nprompt = \"stdin\"\n\
+         arguments = [[\"-c\", \"git -C src status; echo done > done.txt\"]]\nprobe = { version = [], help = [] }\n",
+    );
+    let nested = |path: &str| {
+        let program = format!("core.fsmonitor 'touch {}; false'", ran.display());
+        format!("set -e\ngit init -q {path}\ngit -C {path} config {program}")
+    };
+    let bare = format!(
+        "{}\nmv src/.git/* src\nrmdir src/.git\ngit config -f src/config core.worktree .",
+        nested("src")
+    );
+    let run = |job: &str| {
+        let text = format!(
+            "name: bounds\ntargetBranch: bounds\njobs:\n- producerId: inside\n  task: Try\n{job}"
+        );
+        workspace.write("bounds.yaml", &text);
+        plan(&workspace, &["run", "bounds.yaml"])
+    };
+    let work = |line: &str| format!("  work: |\n    {}\n", line.replace('\n', "\n    "));
+    let agent = |line: &str| {
+        let checks = work(line).replace("work:", "prechecks:");
+        format!(
+            "  autoHeal: false\n{checks}  work: {{ type: agent, agent: mine, instructions: Do it. }}\n"
+        )
+    };
+    let fails = format!("{}\nexit 1", nested("src"));
+    for (job, part, path) in [
+        (agent(&nested("src")), "error", "src"),
+        (agent(&bare), "error", "src"),
+        (agent(&nested("lib")), "error", "lib"),
+        (work(&fails), "healing", "src"),
+    ] {
+        let said = run(&job);
+        assert!(!ran.exists(), "{job}: {said:?}");
+        assert_eq!(said.code, Some(6), "{job}: {said:?}");
+        let state = state(&workspace, "inside");
+        let error = state[part].to_string();
+        let is_named = error.contains("separate git repositories") && error.contains(path);
+        assert!(is_named, "{job}: {state}");
+        ok(&workspace, &["delete", "bounds"]);
+    }
+    let said = run(&agent(&nested("cache/lib")));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(git(&workspace, &["show", "bounds:done.txt"]), "done\n");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn filter_of_the_user_stores_what_a_sandboxed_job_has_written() {
     let workspace = Workspace::git();
     let filter =

@@ -87,6 +87,25 @@ pub(super) async fn check_lfs_settings(cx: &Cx<'_>, worktree: &Worktree) -> Resu
     }
 }
 
+/// Checks, before an agent starts, that commands in the sandbox have left no repository in the worktree whose programs
+/// git of the agent would run outside of the sandbox.
+pub(super) async fn check_repositories(cx: &Cx<'_>) -> Result<(), Failure> {
+    let worktree = cx.worktree().await?;
+    if !worktree.may_have_repositories() {
+        return Ok(());
+    }
+    let check = async {
+        let head = worktree.head().await?;
+        let merged = merged(cx, worktree.repository(), &head).await?;
+        let bases: Vec<&Commit> = cx.assignment.base.iter().chain(&merged).collect();
+        worktree.check_repositories(&bases).await
+    };
+    check
+        .await
+        .map_err(|error| git_failure(&error))?
+        .map_err(|refusal| Failure::new(FailureKind::Git, refusal.to_string()))
+}
+
 /// Checks that a result has no paths that would be other than files of the user in a checkout. Accepts paths that one of
 /// the bases has, or a branch of the user that was merged into the result.
 pub(super) async fn check_paths(

@@ -18,6 +18,7 @@ use super::Cx;
 use crate::{
     git::{WORKTREES, Worktree},
     plans::Options,
+    runner::host::git_failure,
     supervise::Order,
 };
 
@@ -64,6 +65,8 @@ pub(super) async fn confine(
         }
     };
     let (repository, worktree) = (cx.repository().await?, cx.worktree().await?);
+    let noted = worktree.expect_repositories();
+    noted.map_err(|error| git_failure(&error))?;
     let own = worktree.directory().join(OWN);
     let mut directory = DirBuilder::new();
     if let Err(error) = directory.mode(0o700).create(&own)

@@ -31,6 +31,7 @@ pub(super) struct Watch {
 
 impl run::Watcher for Watch {
     async fn check_start(&mut self, cx: &Cx<'_>) -> Result<(), Failure> {
+        super::commit::check_repositories(cx).await?;
         let checked = cx.host.check_start(&self.agent, &self.directory).await;
         checked.map_err(|denied| super::agent::denial(&denied))
     }

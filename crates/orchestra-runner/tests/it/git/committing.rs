@@ -248,6 +248,57 @@ async fn paths_of_orchestra_and_bare_repositories_are_refused_unless_the_base_ha
 }
 
 #[tokio::test]
+async fn repositories_of_commands_are_refused_before_an_agent_unless_ignored_or_in_the_base() {
+    let world = World::new();
+    let base = world.save(
+        "bare",
+        &[
+            (".gitignore", "target/\ncommondir\n"),
+            ("b/HEAD", "a"),
+            ("b/config", "a"),
+            ("b/objects/a", "a"),
+            ("b/refs/a", "a"),
+        ],
+    );
+    let repository = world.open().await;
+    let worktree = prepare(&repository, 1, &base).await;
+    let at = worktree.path();
+    let init = |path: &str| git_in(world.directory.path(), at, &["init", "-q", path]);
+    let bases: [&Commit; 1] = [&base];
+    let check = async || {
+        let checked = worktree.check_repositories(&bases).await.unwrap();
+        checked.map_err(|refusal| refusal.to_string())
+    };
+    assert!(!worktree.may_have_repositories());
+    worktree.expect_repositories().unwrap();
+    init("target/ignored");
+    assert_eq!(check().await, Ok(()));
+    assert!(!worktree.may_have_repositories());
+    worktree.expect_repositories().unwrap();
+    init("src");
+    init("untracked/deep");
+    write(at, "b/commondir", "../target/ignored/.git");
+    let refusal = check().await.unwrap_err();
+    assert!(refusal.ends_with(": b, src, untracked/deep"), "{refusal}");
+    assert!(worktree.may_have_repositories());
+    for path in ["src/.git", "untracked"] {
+        fs::remove_dir_all(at.join(path)).unwrap();
+    }
+    fs::remove_file(at.join("b/commondir")).unwrap();
+    write(at, "b/config", "other");
+    let refusal = check().await.unwrap_err();
+    assert!(refusal.ends_with(": b"), "{refusal}");
+    write(at, "b/config", "a");
+    assert_eq!(check().await, Ok(()));
+    // Git of an agent searches the directories above the target of a link.
+    fs::remove_dir_all(at.join("src")).unwrap();
+    write(at, "target/ignored/src/a.txt", "a\n");
+    symlink("target/ignored/src", at.join("src")).unwrap();
+    let refusal = check().await.unwrap_err();
+    assert!(refusal.ends_with(": src"), "{refusal}");
+}
+
+#[tokio::test]
 async fn author_and_committer_of_the_environment_come_before_the_configuration() {
     let world = World::new();
     let head = world.rev("HEAD");

@@ -83,8 +83,10 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         Shape::Toml => json!({"mcp": {"servers": map}}),
     };
     let text = match arguments.shape {
-        Shape::Toml => toml::to_string(&value)?,
-        Shape::McpServers | Shape::Vscode => serde_json::to_string_pretty(&value)?,
+        Shape::Toml => output::printable_toml(&toml::to_string(&value)?).into_owned(),
+        Shape::McpServers | Shape::Vscode => {
+            output::printable_result(&serde_json::to_string_pretty(&value)?).into_owned()
+        }
     };
     let names = variables.names();
     if !names.is_empty() && !arguments.with_values {

@@ -42,7 +42,7 @@ async fn directories_of_a_job_that_git_cannot_delete_are_removed_with_the_worktr
     let home = worktree.directory().join("orchestra-home");
     for closed in [home.join("closed"), worktree.path().join("closed")] {
         fs::create_dir_all(closed.join("inner")).unwrap();
-        fs::set_permissions(closed, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(closed, Permissions::from_mode(0o000)).unwrap();
     }
     // Longer than a path.
     let flags = OFlags::DIRECTORY | OFlags::RDONLY;

@@ -3,8 +3,9 @@
 
 use std::{
     ffi::OsStr,
-    fs,
-    os::unix::ffi::OsStrExt,
+    fs::{self, Permissions},
+    io,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -17,6 +18,9 @@ const SMALL: u64 = 64 << 10;
 
 /// Name of what a job has put in the place of the `.git` file of its worktree, in the git directory of the worktree.
 const REPLACEMENT: &str = "orchestra-replaced-git";
+
+/// Permissions of the owner of a directory.
+const OWNER: u32 = 0o700;
 
 impl Repository {
     /// The git directory of a worktree of ours that does not lead there itself any more.
@@ -48,36 +52,71 @@ impl Repository {
         Ok(by_owner)
     }
 
-    /// Writes the `.git` file of a worktree again if a job has replaced it, so that git of the user there does not use a
-    /// repository of the job, with its settings. Returns the path to which the replacement was moved.
+    /// Writes the `.git` file of a worktree again if a job has replaced or deleted it, so that git of the user there
+    /// does not use a repository of the job, with its settings. Returns the path to which a replacement was moved.
     ///
     /// # Errors
     /// [`GitError::File`] when the replacement cannot be moved, or the file not be written.
     pub fn restore_link(&self, owner: Owner) -> Result<Option<PathBuf>, GitError> {
         let path = self.worktree_path(owner);
-        let is_directory = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
-        if !is_directory || !matches!(self.worktree(owner), Err(GitError::NotOurs { .. })) {
+        if !permit(&path)? {
             return Ok(None);
         }
+        let link = path.join(".git");
+        let content = || files::read(&link, SMALL).map(Option::unwrap_or_default);
         let is_own = |admin: &PathBuf| {
             let marker = Marker::read(admin).ok().flatten();
             marker.is_some_and(|marker| marker.owner == owner) && leads_back(admin, &path)
         };
-        let admins = fs::read_dir(self.common_directory().join("worktrees"));
-        let admins = admins.into_iter().flatten().filter_map(Result::ok);
-        let Some(admin) = admins.map(|entry| entry.path()).find(is_own) else {
+        let admin = match self.worktree(owner) {
+            Ok(Some(worktree)) if is_lost(&content()?) => Some(worktree.admin),
+            Err(GitError::NotOurs { .. }) => {
+                let admins = fs::read_dir(self.common_directory().join("worktrees"));
+                let admins = admins.into_iter().flatten().filter_map(Result::ok);
+                admins.map(|entry| entry.path()).find(is_own)
+            }
+            _ => None,
+        };
+        let Some(admin) = admin else {
             return Ok(None);
         };
-        let link = path.join(".git");
-        let moved = free(&admin);
-        fs::rename(&link, &moved).map_err(|source| GitError::File {
+        let moved = move_away(&link, &admin)?;
+        files::replace(&link, &link_to(&admin))?;
+        Ok(moved)
+    }
+}
+
+/// Moves what is in the place of a `.git` file into the git directory of the worktree, and returns its new path.
+fn move_away(link: &Path, admin: &Path) -> Result<Option<PathBuf>, GitError> {
+    // A directory that its owner cannot write cannot be moved to another parent.
+    permit(link)?;
+    let moved = free(admin);
+    match fs::rename(link, &moved) {
+        Ok(()) => Ok(Some(moved)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(GitError::File {
             operation: "move the replacement of a `.git` file",
-            path: link.clone(),
+            path: link.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Gives the owner of a directory the permissions that a job may have removed. Returns whether it is a directory.
+fn permit(path: &Path) -> Result<bool, GitError> {
+    let Ok(found) = fs::symlink_metadata(path) else {
+        return Ok(false);
+    };
+    let mode = found.permissions().mode();
+    if found.is_dir() && mode & OWNER != OWNER {
+        let permissions = Permissions::from_mode(mode | OWNER);
+        fs::set_permissions(path, permissions).map_err(|source| GitError::File {
+            operation: "change the permissions of a directory",
+            path: path.to_owned(),
             source,
         })?;
-        files::replace(&link, &link_to(&admin))?;
-        Ok(Some(moved))
     }
+    Ok(found.is_dir())
 }
 
 /// Path in a git directory at which nothing is.

@@ -1,6 +1,10 @@
 //! Directories that worktrees share with the user's working tree, and submodules, which they do not.
 
-use std::{fs, os::unix::fs::symlink, path::PathBuf};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+};
 
 use orchestra_plan::ids::Commit;
 use orchestra_runner::git::{Owner, Removal, Worktree};
@@ -449,10 +453,20 @@ async fn replaced_git_file_of_a_worktree_is_moved_away_and_written_again() {
     assert_eq!(repository.restore_link(owner).unwrap(), None);
     let original = fs::read(&link).unwrap();
     let other = format!("gitdir: {}\n", second.directory().display());
-    let replacements: [&dyn Fn(); 3] = [
+    let restrict = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o500)).unwrap();
+    let replacements: [&dyn Fn(); 6] = [
         &|| fs::create_dir(&link).unwrap(),
+        &|| {
+            fs::create_dir(&link).unwrap();
+            restrict(&link);
+        },
+        &|| {
+            fs::create_dir(&link).unwrap();
+            restrict(first.path());
+        },
         &|| fs::write(&link, &other).unwrap(),
         &|| symlink(world.root.join(".git"), &link).unwrap(),
+        &|| symlink(world.root.join("missing"), &link).unwrap(),
     ];
     for replace in replacements {
         fs::remove_file(&link).unwrap();
@@ -465,6 +479,23 @@ async fn replaced_git_file_of_a_worktree_is_moved_away_and_written_again() {
     assert_eq!(repository.restore_link(owner).unwrap(), None);
     assert_eq!(first.remove(&[]).await.unwrap(), Removal::Removed);
     assert_eq!(repository.restore_link(owner).unwrap(), None);
+}
+
+#[tokio::test]
+async fn deleted_git_file_of_a_worktree_is_written_again() {
+    let world = World::new();
+    let repository = world.open().await;
+    let worktree = prepare(&repository, 1, &world.rev("HEAD")).await;
+    let (root, link) = (worktree.path(), worktree.path().join(".git"));
+    let original = fs::read(&link).unwrap();
+    fs::remove_file(&link).unwrap();
+    // Git takes a directory with these files for a bare repository.
+    git_in(world.directory.path(), root, &["init", "-q", "--bare", "."]);
+    assert!(root.join("HEAD").is_file());
+    fs::set_permissions(root, Permissions::from_mode(0o500)).unwrap();
+    assert_eq!(repository.restore_link(job(1, 1)).unwrap(), None);
+    assert_eq!(fs::read(&link).unwrap(), original);
+    fs::write(root.join("new"), "x").unwrap();
 }
 
 #[tokio::test]

@@ -126,10 +126,14 @@ impl Plans {
 /// The texts of lines, as people read them.
 pub(crate) fn texts(lines: &[Line]) -> String {
     let mut text = String::new();
+    let mut is_new = true;
     for line in lines {
-        text.push_str(line.stream.prefix(&line.text, "[orchestra] "));
+        if is_new {
+            text.push_str(line.stream.prefix(&line.text, "[orchestra] "));
+        }
         text.push_str(&line.text);
-        if !line.more {
+        is_new = !line.more;
+        if is_new {
             text.push('\n');
         }
     }

@@ -141,8 +141,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Writes the `.git` file of the worktree again if a program of the job has replaced it. The user may look at the
-    /// worktree between two acts.
+    /// Writes the `.git` file of the worktree again if a program of the job has replaced or deleted it. The user may look
+    /// at the worktree between two acts.
     pub(super) async fn restore_link(&self) {
         let Ok(repository) = self.host.repository().await else {
             return;
@@ -151,19 +151,20 @@ impl<'a> Cx<'a> {
             Ok(None) => {}
             Ok(Some(moved)) => {
                 let words = format!(
-                    "the job replaced the `.git` file of its worktree; Orchestra wrote the file again, and moved the \
-                     replacement to {}",
+                    "the `.git` file of the worktree was replaced or damaged; Orchestra wrote the file again, and moved \
+                     the replacement to {}",
                     moved.display()
                 );
                 self.say(&words).await;
             }
             Err(error) => {
-                let error = chain(&error);
-                tracing::warn!(
-                    error,
-                    "the job replaced the `.git` file of its worktree, and the file cannot be written again; do not use \
-                     git in the worktree"
+                let words = format!(
+                    "cannot check or restore the `.git` file of the worktree, which the job may have replaced; do not use \
+                     git there: {}",
+                    chain(&error)
                 );
+                self.say(&words).await;
+                tracing::warn!("{words}");
             }
         }
     }

@@ -41,6 +41,21 @@ pub struct Line {
     pub more: bool,
 }
 
+impl Line {
+    /// Returns the text that separates it from the line before it, if that line ends without a line break; `None` if it
+    /// continues that line. Only a line that continues no other has a [prefix](Stream::prefix).
+    #[must_use]
+    pub fn separator(&self, before: Option<&Self>) -> Option<&'static str> {
+        let Some(before) = before.filter(|before| before.more) else {
+            return Some("");
+        };
+        let is_same_run = (before.attempt, before.run, before.stream)
+            == (self.attempt, self.run, self.stream)
+            && before.phase == self.phase;
+        (!is_same_run).then_some("\n")
+    }
+}
+
 /// Precedes a line of a command that could be taken for one of the runner.
 const QUOTE: &str = "| ";
 
@@ -159,6 +174,30 @@ mod tests {
             (Stream::Err, "\x1b[0m [x]", QUOTE),
         ] {
             assert_eq!(stream.prefix(text, "[x] "), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn line_that_follows_an_incomplete_one_continues_it_or_begins_on_a_new_line() {
+        let line = |stream, run, more| Line {
+            ts: 1,
+            seq: 1,
+            attempt: 1,
+            phase: "work".to_owned(),
+            run,
+            stream,
+            text: String::new(),
+            more,
+        };
+        let begun = line(Stream::Out, 1, true);
+        for (line, before, expected) in [
+            (line(Stream::Out, 1, false), None, Some("")),
+            (line(Stream::Out, 1, false), Some(&begun), None),
+            (line(Stream::Err, 1, false), Some(&begun), Some("\n")),
+            (line(Stream::Out, 2, false), Some(&begun), Some("\n")),
+            (begun.clone(), Some(&line(Stream::Err, 1, false)), Some("")),
+        ] {
+            assert_eq!(line.separator(before), expected, "{line:?}");
         }
     }
 

@@ -126,16 +126,17 @@ impl Plans {
 /// The texts of lines, as people read them.
 pub(crate) fn texts(lines: &[Line]) -> String {
     let mut text = String::new();
-    let mut is_new = true;
+    let mut before = None;
     for line in lines {
-        if is_new {
+        if let Some(separator) = line.separator(before) {
+            text.push_str(separator);
             text.push_str(line.stream.prefix(&line.text, "[orchestra] "));
         }
         text.push_str(&line.text);
-        is_new = !line.more;
-        if is_new {
+        if !line.more {
             text.push('\n');
         }
+        before = Some(line);
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use anstream::adapter::strip_str;
 use orchestra_plan::{ids::AttemptNumber, phase::Phase};
-use orchestra_runner::logs::{Line, Page, Query};
+use orchestra_runner::logs::{Follower, Line, Page, Query};
 use tokio::time::{Duration, timeout};
 
 use super::{
@@ -58,11 +58,11 @@ pub(super) async fn run(
         output::complain("the job has not started; there is no log yet");
         return Ok(Exit::Ok);
     };
-    let mut query = query;
+    let (mut query, mut before) = (query, None);
     loop {
         let page = desk.plans().read_log(&log, query.clone()).await;
         let page = page.map_err(failure)?;
-        print(&page, format)?;
+        print(&page, &mut before, format)?;
         if !page.more || query.tail {
             return Ok(Exit::Ok);
         }
@@ -78,7 +78,7 @@ async fn follow(
     query: Query,
     format: Format,
 ) -> Result<Exit, Failure> {
-    let mut current = None;
+    let (mut current, mut before) = (None, None);
     loop {
         let plan = desk.plan(&of.plan).await?;
         // Looked at before the log, so that what was printed last is still read.
@@ -95,8 +95,8 @@ async fn follow(
                 .as_ref()
                 .is_none_or(|(number, _)| *number != log.attempt);
             if is_new {
-                if let Some((_, mut before)) = current.take() {
-                    drain(&mut before, format)?;
+                if let Some((_, mut follower)) = current.take() {
+                    drain(&mut follower, &mut before, format)?;
                 }
                 let follower = desk.plans().follow_log(&log, query.clone());
                 current = Some((log.attempt, follower));
@@ -114,46 +114,55 @@ async fn follow(
             continue;
         };
         if is_over {
-            drain(follower, format)?;
+            drain(follower, &mut before, format)?;
             return Ok(Exit::Ok);
         }
         tokio::select! {
             () = desk.signals().first() => return Ok(Exit::Ok),
             page = timeout(LOOK, follower.next()) => {
                 if let Ok(page) = page {
-                    print(&page?, format)?;
+                    print(&page?, &mut before, format)?;
                 }
             }
         }
     }
 }
 
-fn drain(follower: &mut orchestra_runner::logs::Follower, format: Format) -> Result<(), Failure> {
+fn drain(
+    follower: &mut Follower,
+    before: &mut Option<Line>,
+    format: Format,
+) -> Result<(), Failure> {
     while let Some(page) = follower.now()? {
-        print(&page, format)?;
+        print(&page, before, format)?;
     }
     Ok(())
 }
 
-fn print(page: &Page, format: Format) -> Result<(), Failure> {
+/// Prints the lines of a page. `before` is the last line that was printed.
+fn print(page: &Page, before: &mut Option<Line>, format: Format) -> Result<(), Failure> {
     if page.omitted > 0 && format == Format::Text {
         output::complain(&format!("… {} older lines were removed …", page.omitted));
     }
     for line in &page.lines {
         match format {
             Format::Json => output::json(line)?,
-            Format::Text => output::raw(text(line).as_bytes())?,
+            Format::Text => output::raw(text(line, before.as_ref()).as_bytes())?,
         }
+        *before = Some(line.clone());
     }
     Ok(())
 }
 
 /// A line as people read it, without colours. What it says came from anywhere.
-fn text(line: &Line) -> String {
+fn text(line: &Line, before: Option<&Line>) -> String {
     let end = if line.more { "" } else { "\n" };
     let text = strip_str(&line.text).to_string();
-    let who = line.stream.prefix(&text, "[orchestra] ");
-    format!("{who}{}{end}", output::printable(&text))
+    let (separator, prefix) = match line.separator(before) {
+        Some(separator) => (separator, line.stream.prefix(&text, "[orchestra] ")),
+        None => ("", ""),
+    };
+    format!("{separator}{prefix}{}{end}", output::printable(&text))
 }
 
 #[cfg(test)]
@@ -183,7 +192,13 @@ mod tests {
                 "| [orchestra] work: done\n",
             ),
         ] {
-            assert_eq!(text(&line(said)), shown);
+            assert_eq!(text(&line(said), None), shown);
         }
+        let begun = Line {
+            more: true,
+            ..line("begin")
+        };
+        let rest = line("[orchestra] end");
+        assert_eq!(text(&rest, Some(&begun)), "[orchestra] end\n");
     }
 }

@@ -293,17 +293,20 @@ pub(super) async fn tail_of(
 /// The texts of lines as people read them.
 pub(super) fn texts(lines: &[Line], phases: bool) -> String {
     let mut text = String::new();
-    let mut goes_on = false;
+    let mut before = None;
     for line in lines {
-        if phases && !goes_on {
-            text.push_str(&format!("[{}] ", line.phase));
+        if let Some(separator) = line.separator(before) {
+            text.push_str(separator);
+            if phases {
+                text.push_str(&format!("[{}] ", line.phase));
+            }
+            text.push_str(line.stream.prefix(&line.text, "orchestra: "));
         }
-        text.push_str(line.stream.prefix(&line.text, "orchestra: "));
         text.push_str(&line.text);
-        goes_on = line.more;
-        if !goes_on {
+        if !line.more {
             text.push('\n');
         }
+        before = Some(line);
     }
     text
 }

@@ -42,12 +42,18 @@ pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// File with the rules by which git ignores files.
 const IGNORE: &str = ".gitignore";
 
-/// Files that git reads of a mirror: it ignores the mirror.
-const MIRROR_GIT_FILES: [(&str, &str); 1] = [(IGNORE, "*\n")];
+/// Rules by which git ignores a mirror.
+const MIRROR_RULES: &str = "*\n";
+
+/// Rules by which git ignores the private files of a board in a checkout.
+const CHECKOUT_RULES: &str = ".store/\n.run/\n.events/\n*.orchestra-tmp\n";
+
+/// Files that git reads of a mirror.
+const MIRROR_GIT_FILES: [(&str, &str); 1] = [(IGNORE, MIRROR_RULES)];
 
 /// Files that git reads of a board in a checkout.
 const GIT_FILES: [(&str, &str); 2] = [
-    (IGNORE, ".store/\n.run/\n.events/\n*.orchestra-tmp\n"),
+    (IGNORE, CHECKOUT_RULES),
     (".gitattributes", "*.history.jsonl merge=union\n"),
 ];
 
@@ -106,20 +112,18 @@ impl Engine {
         self
     }
 
-    /// Creates the files by which git ignores other files and merges histories. Those of the other mode are replaced, and
-    /// missing rules of ignored files are added.
+    /// Creates the files by which git ignores other files and merges histories. Missing rules of ignored files are added,
+    /// and replace those of the other mode.
     pub(crate) fn tell_git(&mut self) -> Result<(), FilesError> {
         let mut touched = BTreeSet::new();
-        let mut sets: [&[(&str, &str)]; 2] = [&MIRROR_GIT_FILES, &GIT_FILES];
-        if self.removes {
-            sets.reverse();
-        }
-        let [files, others] = sets;
+        let (files, other): (&[(&str, &str)], &str) = match self.removes {
+            true => (&GIT_FILES, MIRROR_RULES),
+            false => (&MIRROR_GIT_FILES, CHECKOUT_RULES),
+        };
         self.make_root()?;
         for (path, text) in files {
             let full = under(&self.root, path);
-            let other = others.iter().find(|(other, _)| other == path);
-            if let Some(content) = self.git_file(path, text, other.map(|(_, text)| *text))? {
+            if let Some(content) = self.git_file(path, text, other)? {
                 let temp = under(&self.root, &format!("{path}{TEMP}"));
                 self.io.write_temp(&temp, &content)?;
                 self.io.sync_file(&temp)?;
@@ -131,13 +135,9 @@ impl Engine {
     }
 
     /// Returns the new content of a file that git reads; `None` if it stays. The rules of ignored files count in a file of
-    /// another author as well: a repository must not make the user commit private files.
-    fn git_file(
-        &self,
-        path: &str,
-        text: &str,
-        other: Option<&str>,
-    ) -> Result<Option<Vec<u8>>, FilesError> {
+    /// another author as well: a repository must not make the user commit private files. `other` are the rules of the
+    /// other mode.
+    fn git_file(&self, path: &str, text: &str, other: &str) -> Result<Option<Vec<u8>>, FilesError> {
         let full = under(&self.root, path);
         let before = match self.io.stat(&full)?.map(|found| found.kind) {
             None => return Ok(Some(text.into())),
@@ -151,10 +151,7 @@ impl Engine {
             Some(EntryKind::Other) => Vec::new(),
             Some(EntryKind::File) => self.io.read(&full, MAX_FILE_BYTES).unwrap_or_default(),
         };
-        match other.is_some_and(|other| other.as_bytes() == before) {
-            true => Ok(Some(text.into())),
-            false => Ok(with_rules(before, text)),
-        }
+        Ok(with_rules(&before, text, other))
     }
 
     /// Creates the directory of a mirror that was removed.
@@ -495,13 +492,13 @@ fn age(modified: i64) -> Option<Duration> {
     Some(Duration::from_nanos(age))
 }
 
-/// Returns rules of git with the missing ones at the end; `None` if none is missing. A rule counts if no later one begins
-/// with `!`, which may cancel it.
-fn with_rules(mut before: Vec<u8>, rules: &str) -> Option<Vec<u8>> {
-    let lines = before.split(|byte| *byte == b'\n');
-    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let counting: Vec<&[u8]> = lines
+/// Returns rules of git with the missing ones at the end, and without those of the other mode; `None` if none is missing.
+/// A rule counts if no later one begins with `!`, which may cancel it.
+fn with_rules(before: &[u8], rules: &str, other: &str) -> Option<Vec<u8>> {
+    let lines = || before.split_inclusive(|byte| *byte == b'\n');
+    let counting: Vec<&[u8]> = lines()
         .rev()
+        .map(without_end)
         .take_while(|line| !line.starts_with(b"!"))
         .collect();
     let missing = rules
@@ -511,14 +508,26 @@ fn with_rules(mut before: Vec<u8>, rules: &str) -> Option<Vec<u8>> {
     if missing.is_empty() {
         return None;
     }
-    if !before.is_empty() && !before.ends_with(b"\n") {
-        before.push(b'\n');
+    let is_other = |line: &[u8]| {
+        let line = without_end(line);
+        other.lines().any(|rule| rule.as_bytes() == line)
+    };
+    let own: Vec<&[u8]> = lines().filter(|line| !is_other(line)).collect();
+    let mut after = own.concat();
+    if !after.is_empty() && !after.ends_with(b"\n") {
+        after.push(b'\n');
     }
     for rule in missing {
-        before.extend_from_slice(rule.as_bytes());
-        before.push(b'\n');
+        after.extend_from_slice(rule.as_bytes());
+        after.push(b'\n');
     }
-    Some(before)
+    Some(after)
+}
+
+/// Returns a line without its line break.
+fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// The time, in nanoseconds since the Unix epoch.

@@ -144,6 +144,25 @@ fn rules_of_ignored_files_are_added_behind_those_of_another_author() {
 }
 
 #[test]
+fn rules_of_the_other_mode_are_removed_from_those_of_another_author() {
+    const OWN: &str = ".store/\n.run/\n.events/\n*.orchestra-tmp\n";
+    let checkouts = Checkouts::new();
+    let (main, file) = (checkouts.path("main"), checkouts.files().join(".gitignore"));
+    let after = |store: Store| {
+        store.settle(SETTLE).unwrap();
+        drop(store);
+        fs::read_to_string(&file).unwrap()
+    };
+    after(checkouts.open("main"));
+    fs::write(&file, "mine\n*\n").unwrap();
+    let copy = copy_to_checkout(&checkouts.home(), true).unwrap();
+    copy.finish().unwrap();
+    assert_eq!(after(in_checkout(&main).unwrap()), format!("mine\n{OWN}"));
+    clear_shared(&main, &checkouts.home()).unwrap();
+    assert_eq!(after(checkouts.open("main")), "mine\n*\n");
+}
+
+#[test]
 fn program_that_cannot_write_the_mirror_leaves_it_to_one_that_can() {
     let checkouts = Checkouts::new();
     let files = gated(|step, _| match step {

@@ -147,9 +147,9 @@ impl Engine {
                     path: path.to_owned(),
                 });
             }
-            // Git has no rules of a link or of a file that cannot be read.
+            // Git has no rules of a link.
             Some(EntryKind::Other) => Vec::new(),
-            Some(EntryKind::File) => self.io.read(&full, MAX_FILE_BYTES).unwrap_or_default(),
+            Some(EntryKind::File) => self.io.read(&full, MAX_FILE_BYTES)?,
         };
         Ok(with_rules(&before, text, other))
     }

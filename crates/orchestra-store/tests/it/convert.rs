@@ -163,6 +163,27 @@ fn rules_of_the_other_mode_are_removed_from_those_of_another_author() {
 }
 
 #[test]
+fn rules_of_another_author_that_cannot_be_read_are_not_replaced() {
+    let checkouts = Checkouts::new();
+    checkouts.open("main").settle(SETTLE).unwrap();
+    let file = checkouts.files().join(".gitignore");
+    fs::write(&file, "mine\n").unwrap();
+    let files = gated(|step, path| match step {
+        Step::Read if path.ends_with(".gitignore") => Err(io::Error::other("broken")),
+        _ => Ok(()),
+    });
+    let options = Options {
+        files,
+        ..checkouts.options()
+    };
+    let store = Store::open(&checkouts.path("main"), options).unwrap();
+    fill(&store);
+    assert!(store.settle(SETTLE).is_err());
+    drop(store);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n");
+}
+
+#[test]
 fn program_that_cannot_write_the_mirror_leaves_it_to_one_that_can() {
     let checkouts = Checkouts::new();
     let files = gated(|step, _| match step {

@@ -79,6 +79,8 @@ pub(crate) struct Engine {
     pub(super) resting: HashMap<Owner, Instant>,
     /// Files that are in the way of what is due, since when.
     pub(super) stuck: (BTreeSet<String>, Instant),
+    /// Whether a directory in the place of the rules of git was reported.
+    has_reported_rules: bool,
 }
 
 impl Engine {
@@ -103,6 +105,7 @@ impl Engine {
             safe: HashSet::new(),
             resting: HashMap::new(),
             stuck: (BTreeSet::new(), Instant::now()),
+            has_reported_rules: false,
         }
     }
 
@@ -137,15 +140,24 @@ impl Engine {
     /// Returns the new content of a file that git reads; `None` if it stays. The rules of ignored files count in a file of
     /// another author as well: a repository must not make the user commit private files. `other` are the rules of the
     /// other mode.
-    fn git_file(&self, path: &str, text: &str, other: &str) -> Result<Option<Vec<u8>>, FilesError> {
+    fn git_file(
+        &mut self,
+        path: &str,
+        text: &str,
+        other: &str,
+    ) -> Result<Option<Vec<u8>>, FilesError> {
         let full = under(&self.root, path);
         let before = match self.io.stat(&full)?.map(|found| found.kind) {
             None => return Ok(Some(text.into())),
             Some(_) if path != IGNORE => return Ok(None),
             Some(EntryKind::Directory) => {
-                return Err(FilesError::Stuck {
-                    path: path.to_owned(),
-                });
+                if !std::mem::replace(&mut self.has_reported_rules, true) {
+                    tracing::warn!(
+                        "cannot write the rules by which git ignores files of the board: `.projects/{path}` is a directory; \
+                         move it away, and restart Orchestra"
+                    );
+                }
+                return Ok(None);
             }
             // Git has no rules of a link.
             Some(EntryKind::Other) => Vec::new(),

@@ -184,6 +184,33 @@ fn rules_of_another_author_that_cannot_be_read_are_not_replaced() {
 }
 
 #[test]
+fn directory_in_the_place_of_the_rules_does_not_stop_the_readable_files() {
+    let checkouts = Checkouts::new();
+    let tasks = checkouts
+        .files()
+        .join("my-app/epics/MA-1/stories/MA-2/tasks");
+    let store = checkouts.open("main");
+    fill(&store);
+    store.settle(SETTLE).unwrap();
+    drop(store);
+    let rules = checkouts.files().join(".gitignore");
+    fs::remove_file(&rules).unwrap();
+    fs::create_dir(&rules).unwrap();
+    let store = checkouts.open("main");
+    add_task(&store, "Second");
+    store.settle(SETTLE).unwrap();
+    drop(store);
+    assert!(tasks.join("MA-4.toon").is_file());
+    let copy = copy_to_checkout(&checkouts.home(), true).unwrap();
+    copy.finish().unwrap();
+    let store = in_checkout(&checkouts.path("main")).unwrap();
+    add_task(&store, "Third");
+    store.settle(SETTLE).unwrap();
+    assert!(tasks.join("MA-5.toon").is_file());
+    assert!(rules.is_dir());
+}
+
+#[test]
 fn program_that_cannot_write_the_mirror_leaves_it_to_one_that_can() {
     let checkouts = Checkouts::new();
     let files = gated(|step, _| match step {

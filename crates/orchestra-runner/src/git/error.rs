@@ -307,6 +307,9 @@ impl GitError {
                  (`git config --show-origin --get-regexp '^filter'`), and retry"
                     .to_owned()
             }
+            Self::Failed { stderr, .. } if one_line(stderr).is_empty() => {
+                "retry; git wrote no reason".to_owned()
+            }
             Self::Failed { .. } => {
                 "fix the problem that git names, and retry".to_owned()
             }
@@ -446,9 +449,10 @@ mod tests {
              fatal: Could not read from remote repository.\n\n\
              Please make sure you have the correct access rights\nand the repository exists.\n\
              fatal: could not fetch 1 from promisor remote";
-        let shown = |status: &str, written: &str| {
-            classify("fetch", "origin".into(), status.into(), written.into()).to_string()
+        let error = |status: &str, written: &str| {
+            classify("fetch", "origin".into(), status.into(), written.into())
         };
+        let shown = |status: &str, written: &str| error(status, written).to_string();
         assert_eq!(
             shown("exit status: 128", written),
             "fetch (origin): git ended with exit status 128 and wrote `fatal: 'origin' does not appear to be a git \
@@ -458,5 +462,9 @@ mod tests {
             shown("signal: 9 (SIGKILL)", ""),
             "fetch (origin): git ended with signal 9 (SIGKILL)"
         );
+        let hint = error("exit status: 128", "fatal: bad object").hint();
+        assert_eq!(hint, "fix the problem that git names, and retry");
+        let hint = error("signal: 9 (SIGKILL)", "").hint();
+        assert_eq!(hint, "retry; git wrote no reason");
     }
 }

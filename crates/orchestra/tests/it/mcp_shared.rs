@@ -131,7 +131,7 @@ fn servers_that_wait_for_an_approval_are_exported_only_by_name() {
     let said = export(&[]);
     assert_eq!(names(&said), ["mine"]);
     assert!(
-        said.err.contains("have not approved them: theirs, off;"),
+        said.err.contains("wait for your approval: theirs, off;"),
         "{said:?}"
     );
     assert_eq!(names(&export(&["theirs"])), ["theirs"]);

@@ -105,7 +105,8 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     if !unapproved.is_empty() {
         let names = unapproved.iter().map(|server| server.shown_name.as_str());
         output::complain(&output::printable(&format!(
-            "left out, because the workspace defines them and you have not approved them: {}; name a server to print it",
+            "left out, because the workspace defines them, and they are disabled or wait for your approval: {}; name a \
+             server to print it",
             names.collect::<Vec<_>>().join(", ")
         )));
     }

@@ -100,10 +100,17 @@ impl Counts {
     /// Ended jobs of all jobs, in whole percent; 100 only when all have ended.
     #[must_use]
     pub fn progress(&self) -> u8 {
-        let total = u64::from(self.total());
-        if total == 0 {
-            return 0;
-        }
-        u8::try_from(u64::from(self.terminal()) * 100 / total).unwrap_or(100)
+        self.percent(self.terminal())
+    }
+
+    /// Succeeded jobs of all jobs, in whole percent; 100 only when all have succeeded.
+    #[must_use]
+    pub fn share_succeeded(&self) -> u8 {
+        self.percent(self.succeeded)
+    }
+
+    fn percent(&self, jobs: u32) -> u8 {
+        let total = u64::from(self.total()).max(1);
+        u8::try_from(u64::from(jobs) * 100 / total).unwrap_or(100)
     }
 }

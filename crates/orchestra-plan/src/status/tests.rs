@@ -170,7 +170,9 @@ fn the_status_of_a_plan_is_derived_in_order() {
 #[test]
 fn progress_is_whole_only_when_all_have_ended() {
     let counts = counted(&[(JobStatus::Succeeded, 199), (JobStatus::Running, 1)]);
-    assert_eq!(counts.progress(), 99);
-    assert_eq!(counted(&[(JobStatus::Blocked, 3)]).progress(), 100);
-    assert_eq!(Counts::default().progress(), 0);
+    assert_eq!((counts.progress(), counts.share_succeeded()), (99, 99));
+    let counts = counted(&[(JobStatus::Succeeded, 1), (JobStatus::Blocked, 2)]);
+    assert_eq!((counts.progress(), counts.share_succeeded()), (100, 33));
+    let counts = Counts::default();
+    assert_eq!((counts.progress(), counts.share_succeeded()), (0, 0));
 }

@@ -149,8 +149,7 @@ pub(super) async fn list(
                     let ListRow { row, .. } = listed;
                     let id: String = row.id.to_string().chars().take(8).collect();
                     // A plan whose result is not merged yet, or never, has less than 100%.
-                    let done = row.counts.succeeded * 100 / row.counts.total().max(1);
-                    let done = format!("{done}%");
+                    let done = format!("{}%", row.counts.share_succeeded());
                     let span = listed.took.clone();
                     let jobs = listed.jobs.to_string();
                     let status = match row.waits_for_trust {

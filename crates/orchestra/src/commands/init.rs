@@ -133,9 +133,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     Format::of_flag(arguments.json).print(&report, text)?;
     if let Some(main) = &report.elsewhere {
         output::complain(&format!(
-            "warning: git tracks such files in {}: run `orchestra init --uninstall` here, and merge its branch instead of \
-             committing them a second time",
-            main.display()
+            "warning: git already tracks the files of `orchestra init` in {main}; run `orchestra init --uninstall` here, \
+             and merge the branch of {main} instead of committing the files a second time",
+            main = main.display()
         ));
     }
     if !uninstall {

@@ -769,7 +769,7 @@ fn init_in_a_linked_worktree_names_the_main_checkout_that_has_the_files_in_git()
             !done.out.contains("git add") || directory == main,
             "{done:?}"
         );
-        done.err.contains("merge its branch")
+        done.err.contains("merge the branch of")
     };
     assert!(!is_warned(&main, &["init"]));
     assert!(!is_warned(&linked, &["init", "--dry-run"]));

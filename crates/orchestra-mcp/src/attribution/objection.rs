@@ -21,7 +21,7 @@ const MAX_TEXTS: usize = 1_000;
 
 /// Why a question is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Objection {
+pub(crate) enum Objection {
     /// The field of this name is for a secret.
     Secret(String),
     /// The message or a label of the form asks for a secret, and the form has a field for any text.
@@ -36,8 +36,7 @@ pub enum Objection {
 
 impl Objection {
     /// Whether the user can allow it.
-    #[must_use]
-    pub const fn is_about_secrets(&self) -> bool {
+    pub(crate) const fn is_about_secrets(&self) -> bool {
         matches!(self, Self::Secret(_) | Self::Message)
     }
 }
@@ -63,8 +62,7 @@ impl fmt::Display for Objection {
 
 /// Objection to the parameters of a question. Questions for secrets are refused unless the server may ask for them.
 /// Of members with one name each is looked at: parsers differ in the one that counts.
-#[must_use]
-pub fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
+pub(crate) fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
     if params.as_bytes().len() > MAX_BYTES {
         return Some(Objection::Long);
     }

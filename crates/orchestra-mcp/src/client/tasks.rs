@@ -183,7 +183,8 @@ impl FollowedTask {
                     break Err(ClientError::Rpc(error));
                 }
                 ("input_required", false) => {
-                    let mut input = results::input(told.input_requests, None)?;
+                    let mut input =
+                        results::input(told.input_requests, None, &self.session.config)?;
                     input.state = Some(State::Task(&self.task.id).to_string());
                     break Ok(Reply::InputRequired(input));
                 }
@@ -235,7 +236,7 @@ pub(super) fn give_up(
             return;
         };
         let kind = results::Kind::of(session.era(), &result);
-        if let Ok(results::Told::Task(task)) = kind.told(result) {
+        if let Ok(results::Told::Task(task)) = kind.told(result, &session.config) {
             drop(FollowedTask::new(&session, task, client));
         }
     });

@@ -181,7 +181,7 @@ impl Session {
             ClientError::Rpc(error)
         })?;
         self.has_answered.store(true, Ordering::Relaxed);
-        match Kind::of(self.era(), &result).told(result)? {
+        match Kind::of(self.era(), &result).told(result, &self.config)? {
             Told::Result(result) => Ok(Reply::Result(result)),
             Told::Input(input) => Ok(Reply::InputRequired(input)),
             Told::Task(task) => {

@@ -478,21 +478,18 @@ async fn a_pool_has_a_connection_for_each_who_may_be_asked() {
 
 #[tokio::test]
 async fn a_stateless_server_asks_by_a_result_and_gets_its_state_back() {
-    let played =
-        Played::stateless(
-            |asked| match asked.params["inputResponses"]["name"].as_object() {
-                None => Said::result(json!({
-                    "resultType": "input_required", "requestState": "opaque",
-                    "inputRequests": {"name": {"method": "elicitation/create", "params": {}}},
-                })),
-                Some(name) => {
-                    assert_eq!(asked.params["requestState"], "opaque");
-                    Said::result(
-                        json!({"resultType": "complete", "content": [], "name": name["n"]}),
-                    )
-                }
-            },
-        );
+    let played = Played::stateless(|asked| {
+        match asked.params["inputResponses"]["name"].as_object() {
+            None => Said::result(json!({
+                "resultType": "input_required", "requestState": "opaque",
+                "inputRequests": {"name": {"method": "elicitation/create", "params": form(&json!("Name?"))}},
+            })),
+            Some(name) => {
+                assert_eq!(asked.params["requestState"], "opaque");
+                Said::result(json!({"resultType": "complete", "content": [], "name": name["n"]}))
+            }
+        }
+    });
     let client = client_of(&played, config());
     let call = asked_of(1);
     let input = question(&client, call.clone()).await;
@@ -562,6 +559,42 @@ async fn a_task_that_nobody_waits_for_is_cancelled() {
     call.abort();
     played.until("tasks/cancel", 1).await;
     assert_eq!(played.last("tasks/cancel")["taskId"], "T1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_whose_questions_are_refused_is_cancelled() {
+    let mut secret = form(&json!("?"));
+    secret["requestedSchema"]["properties"]["password"] = json!({"type": "string"});
+    let roots = json!({"method": "roots/list"});
+    let many = (0..17).map(|number| (format!("q{number}"), roots.clone()));
+    for (questions, why) in [
+        (
+            json!({"k": {"method": "elicitation/create", "params": secret}}),
+            "is for a secret; `features = {secrets = true}` for played",
+        ),
+        (
+            json!({"k": {"method": "sampling/createMessage", "params": {}}}),
+            "its `features` do not allow",
+        ),
+        (many.collect(), "more than 16 questions"),
+    ] {
+        let played = Played::stateless(move |asked| {
+            let mut told =
+                json!({"resultType": "complete", "taskId": "T1", "status": "input_required"});
+            match asked.method.as_str() {
+                "tools/call" => told["resultType"] = json!("task"),
+                _ => told["inputRequests"] = questions.clone(),
+            }
+            Said::result(told)
+        });
+        let mut config = config();
+        config.features.sampling = false;
+        let client = client_of(&played, config);
+        let error = client.call(asked_of(1)).await.unwrap_err().explain();
+        assert!(error.contains(why), "{error}");
+        played.until("tasks/cancel", 1).await;
+        assert_eq!(played.last("tasks/cancel")["taskId"], "T1");
+    }
 }
 
 /// Its name is on the way when the caller goes.

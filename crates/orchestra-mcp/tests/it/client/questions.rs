@@ -150,6 +150,22 @@ async fn request_that_the_configuration_does_not_allow_reaches_no_client() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn request_for_roots_that_no_caller_has_is_not_refused_for_the_configuration() {
+    let played = Played::session(|asked| {
+        asked.link.ask(77, "roots/list", json!({}), None);
+        Said::after(Duration::from_secs(1), json!({}))
+    });
+    let mut config = config();
+    config.callers_have_roots = false;
+    let client = client_of(&played, config);
+    result(&client, tool("t")).await;
+    let refused = played.answered(1).await;
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("does not offer it"), "{error}");
+    assert!(played.last("initialize")["capabilities"]["roots"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_fails_for_what_its_caller_cannot_be_asked_says_what_that_is() {
     for is_error in [true, false] {
         let played = Played::session(move |asked| {

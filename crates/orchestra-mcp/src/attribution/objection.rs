@@ -17,7 +17,7 @@ const MAX_KEY_CHARS: usize = 2;
 
 /// Number of bytes of a question, and of its fields and texts, that a person may be expected to read.
 const MAX_BYTES: usize = 64 * 1024;
-const MAX_TEXTS: usize = 1_000;
+const MAX_TEXTS: usize = 4_000;
 
 /// Why a question is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -426,6 +426,9 @@ mod tests {
             format!(r#"{{"properties":{{{}}}}}"#, fields.join(","))
         };
         let choices = format!(r#"{{"enum":[{}""]}}"#, r#""a","#.repeat(MAX_TEXTS));
+        let zone = |n: usize| format!(r#"{{"const":"Area/City{n}","title":"City {n} (UTC+1)"}}"#);
+        let zones: Vec<_> = (0..600).map(zone).collect();
+        let zones = format!(r#"{{"type":"string","oneOf":[{}]}}"#, zones.join(","));
         for (message, schema, found) in [
             (String::new(), fields(MAX_TEXTS - 1, "{}"), None),
             (
@@ -434,6 +437,7 @@ mod tests {
                 Some(Objection::Long),
             ),
             (String::new(), fields(1, &choices), Some(Objection::Long)),
+            (String::new(), fields(1, &zones), None),
             (
                 "a".repeat(MAX_BYTES),
                 fields(1, "{}"),

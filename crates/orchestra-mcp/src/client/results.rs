@@ -7,7 +7,7 @@ use orchestra_wire::{Era, RawJson};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{ClientConfig, ClientError, open::QUESTIONS, parking::State, tasks::TaskName};
+use super::{ClientConfig, ClientError, open::MAX_QUESTIONS, parking::State, tasks::TaskName};
 use crate::{
     attribution::objection,
     repair::question,
@@ -113,8 +113,8 @@ pub(super) fn input(
 ) -> Result<InputRequired, ClientError> {
     let requests = requests.map_or_else(RawJson::empty_object, RawJson::from_raw);
     let mut members = requests.members().into_iter().flatten();
-    if members.nth(QUESTIONS).is_some() {
-        let what = format!("it asks more than {QUESTIONS} questions at once");
+    if members.nth(MAX_QUESTIONS).is_some() {
+        let what = format!("it asks more than {MAX_QUESTIONS} questions at once");
         return Err(ClientError::InvalidMessage { what });
     }
     let requests = accepted(&requests);

@@ -29,7 +29,7 @@ use crate::{
 /// The code of MCP for a user who is not there to say yes (sampling, error handling).
 const NOT_ALLOWED: ErrorCode = ErrorCode(-1);
 
-/// Number of bytes of a log message that is passed on whole.
+/// Number of bytes of a log message or a message of progress that is passed on whole.
 const MAX_LOG_BYTES: usize = 64 * 1024;
 
 /// Longest id of a request of the server that is answered, in bytes: an answer repeats it.
@@ -177,8 +177,9 @@ fn progress(session: &Arc<Session>, params: Option<&RawJson>) {
     let open = session.calls().get(&number).cloned();
     if let Some(open) = open {
         let message = report.message.and_then(text_of);
+        let message = message.as_deref().map(beginning);
         open.hear()
-            .progress(progress, report.total.and_then(figure), message.as_deref());
+            .progress(progress, report.total.and_then(figure), message);
     }
 }
 
@@ -243,9 +244,13 @@ fn shortened(data: RawJson) -> RawJson {
     }
     let text: Option<String> = data.parse_lossy().ok();
     let text = text.as_deref().unwrap_or(data.as_str());
-    let head = &text[..text.floor_char_boundary(MAX_LOG_BYTES)];
-    let text = format!("{head}… ({length} bytes)");
+    let text = format!("{}… ({length} bytes)", beginning(text));
     RawJson::of(&text).unwrap_or_else(|_| RawJson::empty_object())
+}
+
+/// The beginning of a text that a server writes for people.
+pub(super) fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_LOG_BYTES)]
 }
 
 fn updated(session: &Arc<Session>, params: Option<&RawJson>) {

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use super::{
     Answer, ClientError, Reply, ServerCall,
     background::ClientKey,
+    incoming::beginning,
     open::OpenCall,
     params,
     parking::State,
@@ -157,7 +158,7 @@ impl FollowedTask {
                 })?;
             pause = told.poll();
             if told.status_message.is_some() && told.status_message != said {
-                let message = told.status_message.as_deref();
+                let message = told.status_message.as_deref().map(beginning);
                 call.cx
                     .progress
                     .progress(began.elapsed().as_secs_f64(), None, message);

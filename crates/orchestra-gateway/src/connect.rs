@@ -108,8 +108,7 @@ impl Connectors {
             connector, roots, ..
         } = self.reach(config)?;
         let mut client = client_config(config, roots);
-        // Nobody else is there who has any.
-        client.features.roots &= !client.roots.is_empty();
+        client.callers_have_roots = false;
         Ok(Client::new(connector, client))
     }
 

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::translation::{object, others};
 
-pub use objection::{Objection, objection};
+pub(crate) use objection::objection;
 
 /// The member of a question's `_meta` that names the server.
 const SERVER: &str = "orchestra/server";

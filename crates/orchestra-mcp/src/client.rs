@@ -33,8 +33,8 @@ mod tasks;
 mod watching;
 
 pub use crate::attribution::{
-    Objection, URL_ELICITATION_REQUIRED, ascii_address, attribute, attribute_error,
-    attribute_notification, is_deceptive, objection, quoted,
+    URL_ELICITATION_REQUIRED, ascii_address, attribute, attribute_error, attribute_notification,
+    is_deceptive, quoted,
 };
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, ToolCheck,

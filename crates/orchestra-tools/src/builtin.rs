@@ -39,7 +39,7 @@ branch. resume_copilot_plan starts the plan, get_copilot_plan_status returns its
 files.";
 
 /// Returns the next step for a board without projects.
-pub type EmptyHint = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
+pub type EmptyBoardHint = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
 
 /// How the provider is set up.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ pub struct Options {
     /// Whoever runs the plans; without, the group `plans` is not offered.
     pub plans: Option<Arc<dyn PlanService>>,
     /// Source of the hint in a list of projects that is empty.
-    pub empty_hint: Option<EmptyHint>,
+    pub empty_board_hint: Option<EmptyBoardHint>,
     /// Name of the job in a sandbox that is served: it has some of the tools, and neither prompts nor resources. Its calls
     /// act under this name.
     pub job: Option<String>,
@@ -73,7 +73,7 @@ impl Default for Options {
             begun: None,
             engines: None,
             plans: None,
-            empty_hint: None,
+            empty_board_hint: None,
             job: None,
         }
     }
@@ -123,7 +123,7 @@ impl Builtin {
             options.bundle,
             options.engines,
             options.plans,
-            options.empty_hint,
+            options.empty_board_hint,
         ));
         let tools = match is_for_job {
             true => groups::for_a_job(),

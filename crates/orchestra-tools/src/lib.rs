@@ -28,7 +28,7 @@ mod uri;
 mod watch;
 mod wire;
 
-pub use builtin::{Builtin, EmptyHint, Options};
+pub use builtin::{Builtin, EmptyBoardHint, Options};
 pub use bundle::{Bundle, BundleError, BundleKind, BundledSkill, EmptyBundle, InstallReport};
 pub use groups::{group_names, only_reads, tool_names};
 pub use live::{Live, LiveError, LogFrom, Tell};

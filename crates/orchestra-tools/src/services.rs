@@ -8,7 +8,7 @@ use orchestra_memory::engine::{Engines, NearAnswer};
 use orchestra_store::{IssueRecord, PageRequest, ProjectRecord, Reader, Store};
 
 use crate::args::{Arg, Limit};
-use crate::builtin::EmptyHint;
+use crate::builtin::EmptyBoardHint;
 use crate::bundle::Bundle;
 use crate::failure::Failure;
 use crate::plan_service::PlanService;
@@ -22,7 +22,7 @@ pub(crate) struct Services {
     bundle: Arc<dyn Bundle>,
     engines: Option<Engines>,
     plans: Option<Arc<dyn PlanService>>,
-    empty_hint: Option<EmptyHint>,
+    empty_board_hint: Option<EmptyBoardHint>,
 }
 
 impl Services {
@@ -32,7 +32,7 @@ impl Services {
         bundle: Arc<dyn Bundle>,
         engines: Option<Engines>,
         plans: Option<Arc<dyn PlanService>>,
-        empty_hint: Option<EmptyHint>,
+        empty_board_hint: Option<EmptyBoardHint>,
     ) -> Self {
         let workspace_text = store.workspace().to_string_lossy().into_owned();
         Self {
@@ -42,7 +42,7 @@ impl Services {
             bundle,
             engines,
             plans,
-            empty_hint,
+            empty_board_hint,
         }
     }
 
@@ -85,8 +85,8 @@ impl Services {
     }
 
     /// Next step for a board without projects, if there is one besides creating a project.
-    pub(crate) fn empty_hint(&self) -> Option<&'static str> {
-        self.empty_hint.as_ref().and_then(|hint| hint())
+    pub(crate) fn empty_board_hint(&self) -> Option<&'static str> {
+        self.empty_board_hint.as_ref().and_then(|hint| hint())
     }
 
     pub(crate) fn now(&self) -> Timestamp {

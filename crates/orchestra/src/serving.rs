@@ -219,7 +219,7 @@ impl Serving {
             plans: plans
                 .clone()
                 .map(|plans| Arc::new(plans) as Arc<dyn PlanService>),
-            empty_hint: Some(Arc::new(move || remote_hint(&hinted))),
+            empty_board_hint: Some(Arc::new(move || remote_hint(&hinted))),
             job: None,
         };
         if !config.servers.only_servers {

@@ -146,7 +146,7 @@ impl<'a> Fields<'a> {
         unknown.map(|(member, _)| member)
     }
 
-    /// The same, until the report is full: the search for the name that may have been meant is slow.
+    /// Returns the unknown members until the report is full: the search for the name that was meant is slow.
     fn reported(&self) -> impl Iterator<Item = &'a Member> {
         self.unknown().take_while(|_| !self.report.is_full())
     }

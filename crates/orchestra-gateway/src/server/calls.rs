@@ -6,8 +6,8 @@ use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
 };
 use orchestra_mcp::client::{
-    ClientError, ClientStatus, Objection, Reply, ServerCall, ToolCheck, URL_ELICITATION_REQUIRED,
-    attribute, attribute_error, objection,
+    ClientError, ClientStatus, Reply, ServerCall, ToolCheck, URL_ELICITATION_REQUIRED, attribute,
+    attribute_error,
 };
 use orchestra_wire::{INTERNAL, RawJson, RpcError};
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     cache::{Cache, Key},
-    config::{Effect, Features, Pins, ServerConfig},
+    config::{Effect, Pins, ServerConfig},
     definitions, explain,
     policy::{By, Decision},
 };
@@ -192,46 +192,29 @@ impl Server {
         }
     }
 
-    /// Makes a call. A question of the server names it, and may ask for a secret only where the user allowed that; what
-    /// an orchestrator asks is passed on as it is: the server was named there.
+    /// Makes a call. A question of the server names it; what an orchestrator asks is passed on as it is: the server was
+    /// named there.
     pub(super) async fn reply(&self, call: ServerCall) -> Result<Reply, ClientError> {
         let reply = self.client.call(call).await;
         if self.is_relay() {
             return reply;
         }
-        let features = self.config.features;
-        let not_allowed = |feature: &str| ClientError::InvalidMessage {
-            what: format!("it asks for {feature}, which its `features` do not allow"),
-        };
-        let mut input = match reply {
-            Ok(Reply::InputRequired(input)) => input,
-            Err(ClientError::Rpc(error)) if error.code != URL_ELICITATION_REQUIRED => {
-                return Err(ClientError::Rpc(error));
+        match reply {
+            Ok(Reply::InputRequired(mut input)) => {
+                input.requests = attribute(&input.requests, self.name());
+                Ok(Reply::InputRequired(input))
             }
-            Err(ClientError::Rpc(_)) if !features.elicitation => {
-                return Err(not_allowed("elicitation"));
+            Err(ClientError::Rpc(error)) if error.code == URL_ELICITATION_REQUIRED => {
+                if !self.config.features.elicitation {
+                    return Err(ClientError::InvalidMessage {
+                        what: "it asks for elicitation, which its `features` do not allow"
+                            .to_owned(),
+                    });
+                }
+                Err(ClientError::Rpc(attribute_error(error, self.name())))
             }
-            Err(ClientError::Rpc(error)) => {
-                return Err(ClientError::Rpc(attribute_error(error, self.name())));
-            }
-            reply => return reply,
-        };
-        if let Some(feature) = lacking(&input.requests, features) {
-            return Err(not_allowed(feature));
+            reply => reply,
         }
-        if let Some(objection) = objection_to(&input.requests, features.secrets) {
-            let server = self.name();
-            tracing::warn!(server, %objection, "refused a request of the server");
-            let mut what = format!("it sent a question that is not allowed: {objection}");
-            if objection.is_about_secrets() {
-                what.push_str(&format!(
-                    "; `features = {{secrets = true}}` for {server} in your own configuration allows that"
-                ));
-            }
-            return Err(ClientError::InvalidMessage { what });
-        }
-        input.requests = attribute(&input.requests, self.name());
-        Ok(Reply::InputRequired(input))
     }
 
     /// What stands against a call, before anything is sent.
@@ -515,34 +498,6 @@ pub(crate) fn call_of(
         ("arguments", arguments.clone()),
     ];
     Ok(tool.call(params(&own, None), arguments, Cx::default()))
-}
-
-/// A feature that one of several questions needs and that the configuration of its server lacks.
-fn lacking(requests: &RawJson, features: Features) -> Option<&'static str> {
-    let requests = requests.members().into_iter().flatten();
-    let mut methods = requests.filter_map(|request| method_of(&request.value));
-    methods.find_map(|method| match method.as_str() {
-        "elicitation/create" if !features.elicitation => Some("elicitation"),
-        "sampling/createMessage" if !features.sampling => Some("sampling"),
-        "roots/list" if !features.roots => Some("roots"),
-        _ => None,
-    })
-}
-
-fn method_of(request: &RawJson) -> Option<String> {
-    request.member("method")?.parse().ok()
-}
-
-/// The objection to one of several questions.
-fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
-    let requests = requests.members().into_iter().flatten();
-    let elicits = |request: &RawJson| method_of(request).as_deref() == Some("elicitation/create");
-    let params = requests
-        .filter(|request| elicits(&request.value))
-        .map(|request| request.value.member("params"))
-        .map(|params| params.unwrap_or_else(RawJson::empty_object));
-    let mut objections = params.filter_map(|params| objection(&params, may_ask_for_secrets));
-    objections.next()
 }
 
 /// What is told of a tool that is not shown.

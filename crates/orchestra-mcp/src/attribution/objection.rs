@@ -17,11 +17,11 @@ const MAX_KEY_CHARS: usize = 2;
 
 /// Number of bytes of a question, and of its fields and texts, that a person may be expected to read.
 const MAX_BYTES: usize = 64 * 1024;
-const MAX_TEXTS: usize = 1_000;
+const MAX_TEXTS: usize = 4_000;
 
 /// Why a question is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Objection {
+pub(crate) enum Objection {
     /// The field of this name is for a secret.
     Secret(String),
     /// The message or a label of the form asks for a secret, and the form has a field for any text.
@@ -36,8 +36,7 @@ pub enum Objection {
 
 impl Objection {
     /// Whether the user can allow it.
-    #[must_use]
-    pub const fn is_about_secrets(&self) -> bool {
+    pub(crate) const fn is_about_secrets(&self) -> bool {
         matches!(self, Self::Secret(_) | Self::Message)
     }
 }
@@ -63,8 +62,7 @@ impl fmt::Display for Objection {
 
 /// Objection to the parameters of a question. Questions for secrets are refused unless the server may ask for them.
 /// Of members with one name each is looked at: parsers differ in the one that counts.
-#[must_use]
-pub fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
+pub(crate) fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
     if params.as_bytes().len() > MAX_BYTES {
         return Some(Objection::Long);
     }
@@ -428,6 +426,9 @@ mod tests {
             format!(r#"{{"properties":{{{}}}}}"#, fields.join(","))
         };
         let choices = format!(r#"{{"enum":[{}""]}}"#, r#""a","#.repeat(MAX_TEXTS));
+        let zone = |n: usize| format!(r#"{{"const":"Area/City{n}","title":"City {n} (UTC+1)"}}"#);
+        let zones: Vec<_> = (0..600).map(zone).collect();
+        let zones = format!(r#"{{"type":"string","oneOf":[{}]}}"#, zones.join(","));
         for (message, schema, found) in [
             (String::new(), fields(MAX_TEXTS - 1, "{}"), None),
             (
@@ -436,6 +437,7 @@ mod tests {
                 Some(Objection::Long),
             ),
             (String::new(), fields(1, &choices), Some(Objection::Long)),
+            (String::new(), fields(1, &zones), None),
             (
                 "a".repeat(MAX_BYTES),
                 fields(1, "{}"),

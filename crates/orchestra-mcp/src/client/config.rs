@@ -57,6 +57,8 @@ pub struct ClientConfig {
     pub reconnect: Reconnect,
     /// What a session-era server is told that it may ask for.
     pub features: ClientFeatures,
+    /// Whether callers may have roots. If not, a server is offered roots only where [`roots`](Self::roots) are configured.
+    pub callers_have_roots: bool,
     /// Answer to `roots/list` where the caller has no roots.
     pub roots: Vec<Root>,
     /// When an idle server is stopped until it is needed again; never by default.
@@ -193,6 +195,7 @@ impl Default for ClientConfig {
                 sampling_tools: true,
                 roots: true,
             },
+            callers_have_roots: true,
             roots: Vec::new(),
             idle_stop: None,
             lazy: false,

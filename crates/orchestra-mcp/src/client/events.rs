@@ -9,7 +9,7 @@ use orchestra_hub::{ListKind, LogLevel};
 use orchestra_wire::RawJson;
 use tokio::sync::mpsc;
 
-use super::ClientEvent;
+use super::{ClientEvent, link::has_room};
 
 /// Events that wait.
 const QUEUE: usize = 1_024;
@@ -96,24 +96,31 @@ impl Events {
     }
 
     pub(super) fn updated(&self, uri: String) {
-        self.chatter(ClientEvent::ResourceUpdated(uri));
+        let bytes = uri.len();
+        self.chatter(ClientEvent::ResourceUpdated(uri), bytes);
     }
 
     pub(super) fn log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
-        self.chatter(ClientEvent::Log {
+        let bytes = logger.as_ref().map_or(0, String::len) + data.as_bytes().len();
+        let log = ClientEvent::Log {
             level,
             logger,
             data,
-        });
+        };
+        self.chatter(log, bytes);
     }
 
     pub(super) fn other(&self, method: &str, params: Option<RawJson>, client: Option<u64>) {
         let method = method.to_owned();
-        self.chatter(ClientEvent::Other {
+        let bytes = params.as_ref().map_or(method.len(), |params| {
+            method.len() + params.as_bytes().len()
+        });
+        let other = ClientEvent::Other {
             method,
             params,
             client,
-        });
+        };
+        self.chatter(other, bytes);
     }
 
     /// How many events were dropped because nobody took them.
@@ -121,8 +128,9 @@ impl Events {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    fn chatter(&self, event: ClientEvent) {
-        if self.sender.capacity() <= KEPT {
+    fn chatter(&self, event: ClientEvent, bytes: usize) {
+        let free = self.sender.capacity();
+        if free <= KEPT || !has_room(bytes, QUEUE - free) {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -171,5 +179,21 @@ mod tests {
             }
             assert_eq!(changes, 1);
         }
+    }
+
+    #[tokio::test]
+    async fn long_events_wait_up_to_a_number() {
+        let (events, mut receiver) = Events::new();
+        for _ in 0..100 {
+            events.updated("x".repeat(1024 * 1024));
+        }
+        events.updated("a:b".to_owned());
+        let dropped = usize::try_from(events.dropped()).unwrap();
+        assert!((80..100).contains(&dropped), "{dropped}");
+        for _ in dropped..100 {
+            receiver.recv().await.unwrap();
+        }
+        let last = receiver.recv().await;
+        assert!(matches!(last, Some(ClientEvent::ResourceUpdated(uri)) if uri == "a:b"));
     }
 }

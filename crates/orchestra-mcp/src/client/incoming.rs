@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::{
     Answer, Incoming, ServerMessage,
     background::ClientKey,
-    open::{Asked, OpenCall, QUESTIONS, Whose},
+    open::{Asked, MAX_OBJECTIONS, OpenCall, Whose},
     session::{Session, spawn},
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 /// The code of MCP for a user who is not there to say yes (sampling, error handling).
 const NOT_ALLOWED: ErrorCode = ErrorCode(-1);
 
-/// Number of bytes of a log message that is passed on whole.
+/// Number of bytes of a log message or a message of progress that is passed on whole.
 const MAX_LOG_BYTES: usize = 64 * 1024;
 
 /// Longest id of a request of the server that is answered, in bytes: an answer repeats it.
@@ -177,8 +177,9 @@ fn progress(session: &Arc<Session>, params: Option<&RawJson>) {
     let open = session.calls().get(&number).cloned();
     if let Some(open) = open {
         let message = report.message.and_then(text_of);
+        let message = message.as_deref().map(beginning);
         open.hear()
-            .progress(progress, report.total.and_then(figure), message.as_deref());
+            .progress(progress, report.total.and_then(figure), message);
     }
 }
 
@@ -243,9 +244,13 @@ fn shortened(data: RawJson) -> RawJson {
     }
     let text: Option<String> = data.parse_lossy().ok();
     let text = text.as_deref().unwrap_or(data.as_str());
-    let head = &text[..text.floor_char_boundary(MAX_LOG_BYTES)];
-    let text = format!("{head}… ({length} bytes)");
+    let text = format!("{}… ({length} bytes)", beginning(text));
     RawJson::of(&text).unwrap_or_else(|_| RawJson::empty_object())
+}
+
+/// The beginning of a text that a server writes for people.
+pub(super) fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_LOG_BYTES)]
 }
 
 fn updated(session: &Arc<Session>, params: Option<&RawJson>) {
@@ -358,7 +363,7 @@ fn asked_of(
     Some((id, Err(RpcError::new(NOT_ALLOWED, text))))
 }
 
-/// Looks whether the client of a call may be asked a question.
+/// Checks whether the client of a call may be asked a question.
 ///
 /// # Errors
 /// The objection to the question. A call has a limited number of questions that are read, so that a flood costs little.
@@ -372,7 +377,7 @@ fn permit(
     let Some(params) = params.filter(|_| elicits) else {
         return Ok(());
     };
-    if !open.has_room() || open.objections.load(Ordering::Relaxed) >= QUESTIONS {
+    if !open.has_room() || open.objections.load(Ordering::Relaxed) >= MAX_OBJECTIONS {
         return Err("too many questions of the call wait or were refused".to_owned());
     }
     let Some(objection) = objection(params, session.config.secrets) else {
@@ -399,7 +404,7 @@ fn accepted(session: &Session, method: &str, params: RawJson) -> RawJson {
 }
 
 /// A message names a call that is no longer open.
-struct Gone;
+struct CallEnded;
 
 /// The call that a message of the server names: the one with which it came, else the one of its `_meta`. `None` where it
 /// names none. A `progressToken` names none: in a request of the server it is the server's.
@@ -407,7 +412,7 @@ fn named(
     session: &Arc<Session>,
     related: Option<&RequestId>,
     about: &About,
-) -> Result<Option<Arc<OpenCall>>, Gone> {
+) -> Result<Option<Arc<OpenCall>>, CallEnded> {
     let found = match (find(session, related), &about.input, &about.task) {
         (Some(open), _, _) => Some(open),
         (None, Some(input), _) => session.calls().get(&input.call).cloned(),
@@ -415,7 +420,7 @@ fn named(
         (None, None, None) if related.is_none() => return Ok(None),
         (None, None, None) => None,
     };
-    found.map(Some).ok_or(Gone)
+    found.map(Some).ok_or(CallEnded)
 }
 
 /// The call that a question belongs to: the one that it names, else the one that runs. Where several
@@ -429,7 +434,7 @@ fn whom(
     let open = match named(session, related, about) {
         Ok(Some(open)) => open,
         Ok(None) => running(session)?,
-        Err(Gone) => return Err("the call that it belongs to waits here no longer".to_owned()),
+        Err(CallEnded) => return Err("the call that it belongs to waits here no longer".to_owned()),
     };
     if open.can(ask) {
         return Ok(open);
@@ -465,7 +470,7 @@ fn cause(
     let open = match named(session, related, &about) {
         Ok(Some(open)) => Some(open),
         Ok(None) => sole(session, |_| true).ok().flatten(),
-        Err(Gone) => return session.background.client_of(about.task.as_deref()?),
+        Err(CallEnded) => return session.background.client_of(about.task.as_deref()?),
     };
     let open = open.filter(|open| open.whose == Whose::Caller)?;
     Some(open.client())
@@ -482,7 +487,7 @@ fn of_task(session: &Arc<Session>, task: &str) -> Option<Arc<OpenCall>> {
 /// Calls of several clients are open, or run without being open.
 struct Several;
 
-/// The call that began last of some, where all of them and all work in the background are of one client.
+/// Returns the newest matching call, if all matching calls and all background work belong to one client.
 fn sole(
     session: &Arc<Session>,
     is_one: impl Fn(&OpenCall) -> bool,
@@ -499,7 +504,7 @@ fn sole(
     }
 }
 
-/// The call that began last of some, where all of them are of one client.
+/// Returns the newest matching call, if all matching calls belong to one client.
 fn newest_of_one(
     session: &Arc<Session>,
     is_one: impl Fn(&OpenCall) -> bool,

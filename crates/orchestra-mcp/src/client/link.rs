@@ -19,6 +19,12 @@ use super::{ClientError, LinkCounters};
 /// this, notifications are dropped and reported as missed, and requests are answered with an error.
 pub const LINK_QUEUE: usize = 1_024;
 
+/// Number of bytes above which a message of a server is large.
+const LARGE_BYTES: usize = 256 * 1024;
+
+/// Number of messages behind which a large one does not wait, so that a queue has a bound in bytes.
+const LARGE_QUEUE: usize = 16;
+
 /// The longest message of a server unless told otherwise; the same as for those of our own clients.
 pub const MAX_MESSAGE_BYTES: usize = orchestra_wire::MAX_LINE_BYTES;
 
@@ -251,6 +257,24 @@ pub enum ServerMessage {
     Missed,
 }
 
+impl ServerMessage {
+    /// Number of bytes that the server has written.
+    fn bytes(&self) -> usize {
+        let (id, method, params) = match self {
+            Self::Request { id, method, params } => (id.as_bytes().len(), method, params),
+            Self::Notification { method, params } => (0, method, params),
+            Self::Missed => return 0,
+        };
+        let params = params.as_ref();
+        id + method.len() + params.map_or(0, |params| params.as_bytes().len())
+    }
+}
+
+/// Returns whether a message of a server has room behind others.
+pub(super) const fn has_room(bytes: usize, waiting: usize) -> bool {
+    bytes <= LARGE_BYTES || waiting < LARGE_QUEUE
+}
+
 /// Hands what a server says by itself to whoever listens; never waits. Clones use the same queue.
 #[derive(Debug, Clone)]
 pub struct IncomingSender {
@@ -271,8 +295,13 @@ impl IncomingSender {
     /// Sends a message. Returns the message if there is no room; a notification is then reported as
     /// missed. Where nobody listens any more, it is dropped.
     pub fn send(&self, incoming: Incoming) -> Option<Incoming> {
-        let Err(mpsc::error::TrySendError::Full(left)) = self.queue.try_send(incoming) else {
-            return None;
+        let waiting = self.queue.max_capacity() - self.queue.capacity();
+        let left = match has_room(incoming.message.bytes(), waiting) {
+            true => match self.queue.try_send(incoming) {
+                Err(mpsc::error::TrySendError::Full(left)) => left,
+                Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => return None,
+            },
+            false => incoming,
         };
         if matches!(left.message, ServerMessage::Notification { .. }) {
             self.miss();
@@ -309,4 +338,30 @@ impl IncomingSender {
 pub struct Agreed {
     /// The revision both speak.
     pub revision: Revision,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn large_messages_wait_up_to_a_number_and_small_ones_behind_them() {
+        let (sender, mut receiver) = IncomingSender::new();
+        let message = |bytes| Incoming {
+            message: ServerMessage::Notification {
+                method: "x".repeat(bytes),
+                params: None,
+            },
+            related: None,
+        };
+        for _ in 0..LARGE_QUEUE {
+            assert!(sender.send(message(LARGE_BYTES + 1)).is_none());
+        }
+        assert!(sender.send(message(LARGE_BYTES + 1)).is_some());
+        assert!(sender.send(message(LARGE_BYTES)).is_none());
+        for _ in 0..2 {
+            receiver.try_recv().unwrap();
+        }
+        assert!(sender.send(message(LARGE_BYTES + 1)).is_none());
+    }
 }

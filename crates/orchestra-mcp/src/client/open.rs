@@ -16,9 +16,11 @@ use tokio::{sync::Notify, time::Instant};
 use super::{background::ClientKey, roots::own_connection};
 use crate::{told::Ask, translation::Input};
 
-/// Maximum number of questions of one call that wait, or come in one result, and of those that were refused unseen by its
-/// client.
-pub(super) const QUESTIONS: usize = 16;
+/// Maximum number of questions of one call that wait, or come in one result.
+pub(super) const MAX_QUESTIONS: usize = 16;
+
+/// Number of refused questions of one call after which further questions are refused unread.
+pub(super) const MAX_OBJECTIONS: usize = 16;
 
 /// What a server asks so soon after a question of a call is asked together with it.
 const TOGETHER: Duration = Duration::from_secs(1);
@@ -120,7 +122,7 @@ impl OpenCall {
         if has_room {
             let mut questions = self.questions();
             questions.push(asked);
-            if questions.len() >= count.min(QUESTIONS) {
+            if questions.len() >= count.min(MAX_QUESTIONS) {
                 self.asked.notify_one();
             }
         }
@@ -129,7 +131,7 @@ impl OpenCall {
 
     /// Returns whether another question can wait.
     pub(super) fn has_room(&self) -> bool {
-        self.questions().len() < QUESTIONS
+        self.questions().len() < MAX_QUESTIONS
     }
 
     /// The questions that wait.

@@ -49,7 +49,7 @@ impl ClientConfig {
     /// it that have come. Without clients, each call has the features of its caller.
     pub(super) fn first_profile(&self) -> Profile {
         let (era, roots) = match self.clients() {
-            None => (Era::Stateless, self.features.roots),
+            None => (Era::Stateless, self.offers_roots(self.callers_have_roots)),
             Some(clients) => (
                 clients.first.unwrap_or(Era::Session),
                 self.offers_roots(clients.roots),

@@ -7,9 +7,11 @@ use orchestra_wire::{Era, RawJson};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{ClientError, open::QUESTIONS, parking::State, tasks::TaskName};
+use super::{ClientConfig, ClientError, open::MAX_QUESTIONS, parking::State, tasks::TaskName};
 use crate::{
+    attribution::objection,
     repair::question,
+    told::Ask,
     translation::{object, others},
 };
 
@@ -77,8 +79,8 @@ impl Kind {
     /// What the result is for its caller.
     ///
     /// # Errors
-    /// When it is none of what is known.
-    pub(super) fn told(self, result: RawJson) -> Result<Told, ClientError> {
+    /// When it is none of what is known, or asks questions that the configuration does not allow.
+    pub(super) fn told(self, result: RawJson, config: &ClientConfig) -> Result<Told, ClientError> {
         let invalid = |what: &str| ClientError::InvalidMessage {
             what: what.to_owned(),
         };
@@ -87,7 +89,7 @@ impl Kind {
             Self::Input => {
                 let head =
                     head(&result).ok_or_else(|| invalid("the questions have no known form"))?;
-                input(head.input_requests, head.request_state.as_deref()).map(Told::Input)
+                input(head.input_requests, head.request_state.as_deref(), config).map(Told::Input)
             }
             Self::Task | Self::SessionTask => TaskName::of(&result, self == Self::SessionTask)
                 .map(Told::Task)
@@ -103,22 +105,60 @@ impl Kind {
 /// Questions of a stateless server.
 ///
 /// # Errors
-/// When they are too many.
+/// When they are too many, or the configuration of the server does not allow one of them.
 pub(super) fn input(
     requests: Option<&RawValue>,
     state: Option<&str>,
+    config: &ClientConfig,
 ) -> Result<InputRequired, ClientError> {
     let requests = requests.map_or_else(RawJson::empty_object, RawJson::from_raw);
     let mut members = requests.members().into_iter().flatten();
-    if members.nth(QUESTIONS).is_some() {
-        let what = format!("it asks more than {QUESTIONS} questions at once");
+    if members.nth(MAX_QUESTIONS).is_some() {
+        let what = format!("it asks more than {MAX_QUESTIONS} questions at once");
         return Err(ClientError::InvalidMessage { what });
     }
+    let requests = accepted(&requests);
+    let members = requests.members().into_iter().flatten();
+    for member in members {
+        permit(&member.value, config)?;
+    }
     Ok(InputRequired {
-        requests: accepted(&requests),
+        requests,
         state: state.map(|state| State::Server(state).to_string()),
         takes_errors: false,
     })
+}
+
+/// Checks whether the configuration of the server allows a question. Unknown methods are left to the caller.
+fn permit(request: &RawJson, config: &ClientConfig) -> Result<(), ClientError> {
+    let method = request.member("method");
+    let method: Option<String> = method.and_then(|method| method.parse().ok());
+    let params = request.member("params");
+    let raw = params.as_ref().and_then(|params| params.parse().ok());
+    let Some(ask) = method.and_then(|method| Ask::of(&method, raw)) else {
+        return Ok(());
+    };
+    if !ask.is_in(config.features) {
+        return Err(ClientError::InvalidMessage {
+            what: format!("it asks for {ask}, which its `features` do not allow"),
+        });
+    }
+    if !matches!(ask, Ask::ElicitForm | Ask::ElicitUrl) {
+        return Ok(());
+    }
+    let params = params.unwrap_or_else(RawJson::empty_object);
+    let Some(objection) = objection(&params, config.secrets) else {
+        return Ok(());
+    };
+    let server = &config.name;
+    tracing::warn!(%server, %objection, "refused a request of the server");
+    let mut what = format!("it sent a question that is not allowed: {objection}");
+    if objection.is_about_secrets() {
+        what.push_str("; `features = {secrets = true}` for ");
+        what.push_str(server);
+        what.push_str(" in your own configuration allows that");
+    }
+    Err(ClientError::InvalidMessage { what })
 }
 
 /// Questions whose parameters clients accept.

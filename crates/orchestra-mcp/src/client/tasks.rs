@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use super::{
     Answer, ClientError, Reply, ServerCall,
     background::ClientKey,
+    incoming::beginning,
     open::OpenCall,
     params,
     parking::State,
@@ -108,42 +109,113 @@ pub(super) async fn lasting<T>(calling: impl Future<Output = T>, later: &Later) 
     }
 }
 
-/// Gives a task up when nobody follows it any more.
-struct Followed {
+/// A task on behalf of a client. If it is dropped before it has ended or asked something, the server is asked to cancel
+/// it.
+pub(super) struct FollowedTask {
     session: Arc<Session>,
-    id: String,
+    task: TaskName,
     client: ClientKey,
-    done: bool,
+    is_over: bool,
 }
 
-impl Followed {
-    fn new(session: Arc<Session>, id: String, client: ClientKey) -> Self {
-        session.background.begin_task(&id, &client);
+impl FollowedTask {
+    pub(super) fn new(session: &Arc<Session>, task: TaskName, client: ClientKey) -> Self {
+        session.background.begin_task(&task.id, &client);
         Self {
-            session,
-            id,
+            session: Arc::clone(session),
+            task,
             client,
-            done: false,
+            is_over: false,
         }
+    }
+
+    /// Follows the task until it ends or asks something.
+    pub(super) async fn follow(mut self, call: &ServerCall) -> Result<Reply, ClientError> {
+        if let Some(later) = &call.cx.later {
+            later.begin();
+        }
+        let began = Instant::now();
+        let last = call.cx.deadline.map(Instant::from_std);
+        let mut pause = self.task.poll;
+        let mut said = None;
+        let reply = loop {
+            let late = async {
+                match last {
+                    Some(last) => sleep_until(last).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = late => return Err(ClientError::Timeout { after: began.elapsed() }),
+            }
+            let ask = about(&self.task.id, "tasks/get", named(&self.task.id));
+            let result = self.session.ask_within(&ask, ASK).await?;
+            let told: Told<'_> = result
+                .parse()
+                .map_err(|error| ClientError::InvalidMessage {
+                    what: format!("the answer to tasks/get has no known form: {error}"),
+                })?;
+            pause = told.poll();
+            if told.status_message.is_some() && told.status_message != said {
+                let message = told.status_message.as_deref().map(beginning);
+                call.cx
+                    .progress
+                    .progress(began.elapsed().as_secs_f64(), None, message);
+                said.clone_from(&told.status_message);
+            }
+            match (told.status.as_str(), self.task.of_session) {
+                ("working", _) => {}
+                // The end of such a task, its questions before it included, is had by another method.
+                (_, true) => {
+                    let reply = session_result(&self.session, call, &self.task.id).await;
+                    self.is_over = matches!(reply, Ok(_) | Err(ClientError::Rpc(_)));
+                    return reply;
+                }
+                ("completed", false) => {
+                    let result = told
+                        .result
+                        .map_or_else(RawJson::empty_object, RawJson::from_raw);
+                    break Ok(Reply::Result(result));
+                }
+                ("failed", false) => {
+                    let error = told.error.map(RpcError::from_raw);
+                    let error = error.unwrap_or_else(|| broke("the task failed"));
+                    break Err(ClientError::Rpc(error));
+                }
+                ("input_required", false) => {
+                    let mut input =
+                        results::input(told.input_requests, None, &self.session.config)?;
+                    input.state = Some(State::Task(&self.task.id).to_string());
+                    break Ok(Reply::InputRequired(input));
+                }
+                ("cancelled", false) => {
+                    break Err(ClientError::Rpc(broke("the server cancelled the task")));
+                }
+                _ => {
+                    return Err(ClientError::InvalidMessage {
+                        what: "a task in a state that is not known".to_owned(),
+                    });
+                }
+            }
+        };
+        self.is_over = true;
+        reply
     }
 }
 
-impl Drop for Followed {
+impl Drop for FollowedTask {
     fn drop(&mut self) {
         let background = &self.session.background;
-        if !self.done {
+        if !self.is_over {
             background.abandon(self.client.clone(), self.session.config.call_timeout);
+            let (session, id) = (Arc::clone(&self.session), self.task.id.clone());
+            spawn(async move {
+                let call = about(&id, "tasks/cancel", named(&id));
+                let _ = session.ask_within(&call, ASK).await;
+            });
         }
-        background.end_task(&self.id, &self.client);
-        if self.done {
-            return;
-        }
-        let (session, params) = (Arc::clone(&self.session), named(&self.id));
-        let id = std::mem::take(&mut self.id);
-        spawn(async move {
-            let call = about(&id, "tasks/cancel", params);
-            let _ = session.ask_within(&call, ASK).await;
-        });
+        background.end_task(&self.task.id, &self.client);
     }
 }
 
@@ -165,26 +237,10 @@ pub(super) fn give_up(
             return;
         };
         let kind = results::Kind::of(session.era(), &result);
-        if let Ok(results::Told::Task(task)) = kind.told(result) {
-            drop(Followed::new(session, task.id, client));
+        if let Ok(results::Told::Task(task)) = kind.told(result, &session.config) {
+            drop(FollowedTask::new(&session, task, client));
         }
     });
-}
-
-/// Follows a task until it ends or asks something.
-pub(super) async fn follow(
-    session: &Arc<Session>,
-    call: &ServerCall,
-    task: TaskName,
-) -> Result<Reply, ClientError> {
-    if let Some(later) = &call.cx.later {
-        later.begin();
-    }
-    let client = ClientKey::of(&call.cx);
-    let mut followed = Followed::new(Arc::clone(session), task.id.clone(), client);
-    let reply = poll(session, call, task).await;
-    followed.done = !matches!(reply, Err(ClientError::Timeout { .. }));
-    reply
 }
 
 /// Hands a task the answers that it asked for, and follows it again.
@@ -208,74 +264,8 @@ pub(super) async fn resume(
         poll: POLL_BOUNDS.0,
         of_session: false,
     };
-    follow(session, call, task).await
-}
-
-async fn poll(
-    session: &Arc<Session>,
-    call: &ServerCall,
-    task: TaskName,
-) -> Result<Reply, ClientError> {
-    let began = Instant::now();
-    let last = call.cx.deadline.map(Instant::from_std);
-    let mut pause = task.poll;
-    let mut said = None;
-    loop {
-        let late = async {
-            match last {
-                Some(last) => sleep_until(last).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = sleep(pause) => {}
-            () = late => return Err(ClientError::Timeout { after: began.elapsed() }),
-        }
-        let ask = about(&task.id, "tasks/get", named(&task.id));
-        let result = session.ask_within(&ask, ASK).await?;
-        let told: Told<'_> = result
-            .parse()
-            .map_err(|error| ClientError::InvalidMessage {
-                what: format!("the answer to tasks/get has no known form: {error}"),
-            })?;
-        pause = told.poll();
-        if told.status_message.is_some() && told.status_message != said {
-            let message = told.status_message.as_deref();
-            call.cx
-                .progress
-                .progress(began.elapsed().as_secs_f64(), None, message);
-            said.clone_from(&told.status_message);
-        }
-        match (told.status.as_str(), task.of_session) {
-            ("working", _) => {}
-            // The end of such a task, its questions before it included, is had by another method.
-            (_, true) => return session_result(session, call, &task.id).await,
-            ("completed", false) => {
-                let result = told
-                    .result
-                    .map_or_else(RawJson::empty_object, RawJson::from_raw);
-                return Ok(Reply::Result(result));
-            }
-            ("failed", false) => {
-                let error = told.error.map(RpcError::from_raw);
-                let error = error.unwrap_or_else(|| broke("the task failed"));
-                return Err(ClientError::Rpc(error));
-            }
-            ("input_required", false) => {
-                let mut input = results::input(told.input_requests, None)?;
-                input.state = Some(State::Task(&task.id).to_string());
-                return Ok(Reply::InputRequired(input));
-            }
-            ("cancelled", false) => {
-                return Err(ClientError::Rpc(broke("the server cancelled the task")));
-            }
-            _ => {
-                return Err(ClientError::InvalidMessage {
-                    what: "a task in a state that is not known".to_owned(),
-                });
-            }
-        }
-    }
+    let followed = FollowedTask::new(session, task, ClientKey::of(&call.cx));
+    followed.follow(call).await
 }
 
 /// `tasks/result`: waits for the end, and is asked questions like any call.

@@ -96,7 +96,7 @@ fn list(services: &Services, args: ListProjects) -> Result<Step<Projects>, Failu
     let request = page(args.limit, args.cursor);
     let found = services.read(|reader| Ok(reader.projects(&request)?))?;
     let hint = match found.total {
-        0 => services.empty_hint(),
+        0 => services.empty_board_hint(),
         _ => None,
     };
     Ok(Step::Done(Projects {

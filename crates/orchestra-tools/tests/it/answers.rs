@@ -55,7 +55,7 @@ async fn w18_lists_have_one_shape_empty_or_not() {
 #[tokio::test]
 async fn list_projects_of_an_empty_board_has_the_hint_of_the_program() {
     let bench = Bench::with(Options {
-        empty_hint: Some(Arc::new(|| Some("fetch it"))),
+        empty_board_hint: Some(Arc::new(|| Some("fetch it"))),
         ..Options::default()
     });
     let list = async || bench.ok("list_projects", json!({})).await;

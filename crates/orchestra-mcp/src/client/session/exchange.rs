@@ -25,7 +25,7 @@ use crate::client::{
     params::Envelope,
     parking::{Parked, State, refuse},
     results::{Kind, Told},
-    tasks,
+    tasks::{self, FollowedTask},
 };
 use crate::wanted::lacking;
 
@@ -85,17 +85,15 @@ impl Session {
         place: Option<Place>,
     ) -> Result<Reply, ClientError> {
         let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
-        let told = match state.map(State::parse) {
+        let state = match state.map(State::parse) {
             Some(State::Task(id)) if self.era() == Era::Stateless => {
                 return tasks::resume(self, call, id).await;
             }
-            Some(State::Server(state)) => self.begin(call, Some(state), place).await?,
+            Some(State::Server(state)) => Some(state),
             // Who waits here is taken up before a session is looked for.
-            Some(State::Parked(_) | State::Task(_) | State::Roots) | None => {
-                self.begin(call, None, place).await?
-            }
+            Some(State::Parked(_) | State::Task(_) | State::Roots) | None => None,
         };
-        self.take(call, told).await
+        self.begin(call, state, place).await
     }
 
     async fn begin(
@@ -103,7 +101,7 @@ impl Session {
         call: &ServerCall,
         state: Option<&str>,
         place: Option<Place>,
-    ) -> Result<Told, ClientError> {
+    ) -> Result<Reply, ClientError> {
         if let Some(heeded) = self.heed(call) {
             heeded.await;
         }
@@ -131,28 +129,17 @@ impl Session {
         waiting: Waiting,
     ) -> Result<Reply, ClientError> {
         waiting.entered.open.renew(&call.cx);
-        let reply = match self.wait(call, waiting).await {
-            Ok(told) => self.take(call, told).await,
-            Err(error) => Err(error),
-        };
+        let reply = self.wait(call, waiting).await;
         reply.map_err(|error| error_of(&*self.link, error))
     }
 
-    /// What a result means for its caller.
-    async fn take(self: &Arc<Self>, call: &ServerCall, told: Told) -> Result<Reply, ClientError> {
-        match told {
-            Told::Result(result) => Ok(Reply::Result(result)),
-            Told::Input(input) => Ok(Reply::InputRequired(input)),
-            Told::Task(task) => tasks::follow(self, call, task).await,
-        }
-    }
-
-    /// Waits for the response, for a question, or until nothing was heard for too long.
+    /// Waits for the response, and for the end of the task that it names, for a question, or until nothing was heard for
+    /// too long.
     async fn wait(
         self: &Arc<Self>,
         call: &ServerCall,
         mut waiting: Waiting,
-    ) -> Result<Told, ClientError> {
+    ) -> Result<Reply, ClientError> {
         let silence = call.timeout.unwrap_or(self.config.call_timeout);
         let last = call.cx.deadline.map(Instant::from_std);
         let answer = loop {
@@ -171,7 +158,7 @@ impl Session {
                     if asked.is_empty() {
                         continue;
                     }
-                    return Ok(Told::Input(self.park(call, waiting, asked)));
+                    return Ok(Reply::InputRequired(self.park(call, waiting, asked)));
                 }
                 () = sleep_until(until) => {
                     if Instant::now() < waiting.entered.open.heard() + silence
@@ -194,7 +181,16 @@ impl Session {
             ClientError::Rpc(error)
         })?;
         self.has_answered.store(true, Ordering::Relaxed);
-        Kind::of(self.era(), &result).told(result)
+        match Kind::of(self.era(), &result).told(result, &self.config)? {
+            Told::Result(result) => Ok(Reply::Result(result)),
+            Told::Input(input) => Ok(Reply::InputRequired(input)),
+            Told::Task(task) => {
+                let followed = FollowedTask::new(self, task, waiting.entered.open.client());
+                // The task has begun before its call ends, so that each message in between belongs to its client.
+                drop(waiting);
+                followed.follow(call).await
+            }
+        }
     }
 
     /// Puts a call aside until its questions are answered.

@@ -150,6 +150,22 @@ async fn request_that_the_configuration_does_not_allow_reaches_no_client() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn request_for_roots_that_no_caller_has_is_not_refused_for_the_configuration() {
+    let played = Played::session(|asked| {
+        asked.link.ask(77, "roots/list", json!({}), None);
+        Said::after(Duration::from_secs(1), json!({}))
+    });
+    let mut config = config();
+    config.callers_have_roots = false;
+    let client = client_of(&played, config);
+    result(&client, tool("t")).await;
+    let refused = played.answered(1).await;
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("does not offer it"), "{error}");
+    assert!(played.last("initialize")["capabilities"]["roots"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_fails_for_what_its_caller_cannot_be_asked_says_what_that_is() {
     for is_error in [true, false] {
         let played = Played::session(move |asked| {
@@ -478,21 +494,18 @@ async fn a_pool_has_a_connection_for_each_who_may_be_asked() {
 
 #[tokio::test]
 async fn a_stateless_server_asks_by_a_result_and_gets_its_state_back() {
-    let played =
-        Played::stateless(
-            |asked| match asked.params["inputResponses"]["name"].as_object() {
-                None => Said::result(json!({
-                    "resultType": "input_required", "requestState": "opaque",
-                    "inputRequests": {"name": {"method": "elicitation/create", "params": {}}},
-                })),
-                Some(name) => {
-                    assert_eq!(asked.params["requestState"], "opaque");
-                    Said::result(
-                        json!({"resultType": "complete", "content": [], "name": name["n"]}),
-                    )
-                }
-            },
-        );
+    let played = Played::stateless(|asked| {
+        match asked.params["inputResponses"]["name"].as_object() {
+            None => Said::result(json!({
+                "resultType": "input_required", "requestState": "opaque",
+                "inputRequests": {"name": {"method": "elicitation/create", "params": form(&json!("Name?"))}},
+            })),
+            Some(name) => {
+                assert_eq!(asked.params["requestState"], "opaque");
+                Said::result(json!({"resultType": "complete", "content": [], "name": name["n"]}))
+            }
+        }
+    });
     let client = client_of(&played, config());
     let call = asked_of(1);
     let input = question(&client, call.clone()).await;
@@ -562,6 +575,42 @@ async fn a_task_that_nobody_waits_for_is_cancelled() {
     call.abort();
     played.until("tasks/cancel", 1).await;
     assert_eq!(played.last("tasks/cancel")["taskId"], "T1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_whose_questions_are_refused_is_cancelled() {
+    let mut secret = form(&json!("?"));
+    secret["requestedSchema"]["properties"]["password"] = json!({"type": "string"});
+    let roots = json!({"method": "roots/list"});
+    let many = (0..17).map(|number| (format!("q{number}"), roots.clone()));
+    for (questions, why) in [
+        (
+            json!({"k": {"method": "elicitation/create", "params": secret}}),
+            "is for a secret; `features = {secrets = true}` for played",
+        ),
+        (
+            json!({"k": {"method": "sampling/createMessage", "params": {}}}),
+            "its `features` do not allow",
+        ),
+        (many.collect(), "more than 16 questions"),
+    ] {
+        let played = Played::stateless(move |asked| {
+            let mut told =
+                json!({"resultType": "complete", "taskId": "T1", "status": "input_required"});
+            match asked.method.as_str() {
+                "tools/call" => told["resultType"] = json!("task"),
+                _ => told["inputRequests"] = questions.clone(),
+            }
+            Said::result(told)
+        });
+        let mut config = config();
+        config.features.sampling = false;
+        let client = client_of(&played, config);
+        let error = client.call(asked_of(1)).await.unwrap_err().explain();
+        assert!(error.contains(why), "{error}");
+        played.until("tasks/cancel", 1).await;
+        assert_eq!(played.last("tasks/cancel")["taskId"], "T1");
+    }
 }
 
 /// Its name is on the way when the caller goes.

@@ -30,6 +30,9 @@ const QUEUE: usize = 4_096;
 /// The same in bytes.
 const QUEUE_BYTES: usize = 32 * 1024 * 1024;
 
+/// Number of bytes of a method, and of an id, that are shown beside a message. A longer id is left out.
+const MAX_NAME_BYTES: usize = 256;
+
 /// Of what is no message, so much is told.
 const EXCERPT: usize = 256;
 
@@ -453,11 +456,13 @@ impl Writer {
         };
         match message {
             Message::Request(request) => {
-                let (id, method) = (request.id.clone(), self.name(&request.method));
-                self.pairing
-                    .asked(server, direction, id.clone(), &method, at);
+                let method = self.name(&request.method);
+                let id = Some(request.id.clone()).filter(is_short);
+                if let Some(id) = id.clone() {
+                    self.pairing.asked(server, direction, id, &method, at);
+                }
                 Known {
-                    id: Some(id),
+                    id,
                     method: Some(method),
                     took: None,
                 }
@@ -467,7 +472,7 @@ impl Writer {
                 ..Known::default()
             },
             Message::Response(response) => {
-                let id = response.id;
+                let id = response.id.filter(is_short);
                 let pair = id
                     .clone()
                     .and_then(|id| self.pairing.answered(server, direction, id, at));
@@ -482,7 +487,8 @@ impl Writer {
     }
 
     fn name(&self, method: &str) -> String {
-        self.masker().text(method).into_owned()
+        let name = self.masker().text(method);
+        name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned()
     }
 
     /// The message without secrets, and whether it had any; the beginning of what is no JSON, as a
@@ -565,6 +571,10 @@ fn millis(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+fn is_short(id: &RequestId) -> bool {
+    id.as_bytes().len() <= MAX_NAME_BYTES
+}
+
 /// The time of the day, UTC.
 fn clock(time: SystemTime) -> String {
     let ms = millis(time);
@@ -590,5 +600,28 @@ mod tests {
             line,
             "00:00:00.000 < s \"x\\u{9b}31m\\u{202e}\\u{200b}\" ping 7 B\n"
         );
+    }
+
+    #[test]
+    fn long_method_is_cut_and_long_id_left_out_beside_a_message() {
+        let watch = TapWatch::default();
+        let mut shown = watch.look();
+        let config = TapConfig {
+            watch: Some(watch),
+            ..TapConfig::default()
+        };
+        let tap = Tap::open(config).unwrap();
+        let id = to_raw_value(&"x".repeat(MAX_NAME_BYTES)).unwrap();
+        let request = Seen::Request {
+            id: RequestId::from_raw(&id).unwrap(),
+            method: "m".repeat(MAX_NAME_BYTES + 1),
+            params: None,
+        };
+        tap.note(&"s".into(), Direction::Received, request, None);
+        drop(tap);
+        let shown: serde_json::Value = serde_json::from_str(&shown.try_recv().unwrap()).unwrap();
+        assert_eq!(shown["method"], "m".repeat(MAX_NAME_BYTES));
+        assert_eq!(shown["id"], serde_json::Value::Null);
+        assert_eq!(shown["body"]["method"], "m".repeat(MAX_NAME_BYTES + 1));
     }
 }

@@ -556,11 +556,8 @@ fn what_is_asked_for_elsewhere_is_told_when_it_is_handed_out() {
         "inputs": [{"id": "api-key", "type": "promptString", "description": "The key", "password": true}],
     });
     workspace.write(".vscode/mcp.json", &file.to_string());
-    let export = |words: &[&str]| {
-        let given = ["mcp", "--mcp-config", ".vscode/mcp.json", "export"];
-        workspace.run(given.iter().chain(words))
-    };
-    let said = export(&["--shape", "vscode"]);
+    let export = |words: &[&str]| workspace.run(["mcp", "export"].iter().chain(words));
+    let said = export(&["a", "b", "--shape", "vscode"]);
     assert!(
         said.err.contains("VS Code will ask for ${input:api-key}"),
         "{said:?}"
@@ -568,12 +565,12 @@ fn what_is_asked_for_elsewhere_is_told_when_it_is_handed_out() {
     let out: Value = serde_json::from_str(&said.out).unwrap();
     let expected = json!([{"id": "api-key", "type": "promptString", "description": "The key", "password": true}]);
     assert_eq!(out["inputs"], expected);
-    let said = export(&[]);
+    let said = export(&["a", "b"]);
     assert!(
         said.err.contains("cannot ask for ${input:api-key}"),
         "{said:?}"
     );
-    let said = export(&["--shape", "toml"]);
+    let said = export(&["a", "b", "--shape", "toml"]);
     assert!(said.err.contains("set ORCHESTRA_INPUT_API_KEY"), "{said:?}");
     assert_eq!(export(&["b"]).err, "");
 }

@@ -119,7 +119,8 @@ fn other_programs_are_handed_no_plugin() {
         ".mcp.json",
         r#"{"mcpServers": {"plain": {"command": "x"}}}"#,
     );
-    let exported = workspace.run(["mcp", "export"]);
+    let names = ["plain", "far", "tools.features", "storage.markdown"];
+    let exported = workspace.run(["mcp", "export"].iter().chain(&names));
     assert_eq!(exported.code, Some(0), "{exported:?}");
     assert!(
         exported.out.contains("plain") && !exported.out.contains("bin/"),

@@ -360,7 +360,7 @@ async fn a_call_whose_question_is_out_is_not_taken_for_the_one_that_asks() {
     second.abort();
     let _ = second.await;
     // After that time, the server counts as done with calls that were given up.
-    tokio::time::sleep(config().call_timeout).await;
+    tokio::time::advance(config().call_timeout).await;
     let fourth = question(&client, asking(4, 1)).await;
     assert_eq!(who(&fourth), 4);
     // The first is answered, and what its server asks then is its own.

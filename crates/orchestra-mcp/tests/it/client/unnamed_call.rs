@@ -174,7 +174,7 @@ async fn message_of_a_cancelled_call_reaches_no_other_client() {
     }
     assert_eq!(client_of_other(&played, &mut events, json!({})).await, None);
     // After that time, the server counts as done with calls that were given up.
-    tokio::time::sleep(config().call_timeout).await;
+    tokio::time::advance(config().call_timeout).await;
     assert_eq!(
         client_of_other(&played, &mut events, json!({})).await,
         Some(2)

@@ -9,7 +9,14 @@ mod credential;
 mod statement;
 mod token;
 
-use std::{cmp::Reverse, ops::Range, sync::LazyLock};
+use std::{
+    cmp::Reverse,
+    ops::Range,
+    sync::{
+        LazyLock, OnceLock,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
@@ -77,12 +84,23 @@ enum Trigger {
     User,
 }
 
-/// Triggers and the automaton that finds them.
+/// Maximum length of a text that is compared with each trigger at each position.
+const MAX_SHORT_BYTES: usize = 4 * 1024;
+
+/// Number of bytes of short texts until the automaton is built. Its construction takes as long as these comparisons, and
+/// many processes, such as hooks, read less.
+const SHORT_BYTES: usize = 64 * 1024;
+
+/// Triggers, and how a text is searched for them.
 struct Triggers {
-    automaton: Option<AhoCorasick>,
     kinds: Vec<Trigger>,
-    #[cfg(test)]
+    /// In the order of the kinds.
     texts: Vec<String>,
+    /// Triggers by their first byte, in lower case.
+    by_first: [Vec<usize>; 256],
+    /// Bytes of short texts that are still compared.
+    short: AtomicUsize,
+    automaton: OnceLock<Option<AhoCorasick>>,
 }
 
 static TRIGGERS: LazyLock<Triggers> = LazyLock::new(Triggers::new);
@@ -147,17 +165,67 @@ impl Triggers {
         [" -u", "--user", "--creds"]
             .iter()
             .for_each(|option| add(option, Trigger::User));
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(patterns.iter().map(|(text, _)| text));
-        Self {
-            // The patterns are constant and far below the limits of the automaton: a test builds it.
-            automaton: automaton.ok(),
-            #[cfg(test)]
-            texts: patterns.iter().map(|(text, _)| text.clone()).collect(),
-            kinds: patterns.into_iter().map(|(_, kind)| kind).collect(),
+        let (texts, kinds): (Vec<String>, _) = patterns.into_iter().unzip();
+        let mut by_first = [const { Vec::new() }; 256];
+        for (index, text) in texts.iter().enumerate() {
+            by_first[usize::from(text.as_bytes()[0].to_ascii_lowercase())].push(index);
         }
+        Self {
+            kinds,
+            texts,
+            by_first,
+            short: AtomicUsize::new(SHORT_BYTES),
+            automaton: OnceLock::new(),
+        }
+    }
+
+    /// Calls `at` with the kind and the range of each trigger in a text, in the order of their ends; of those with the
+    /// same end, the longest is first.
+    fn each(&self, text: &str, mut at: impl FnMut(Trigger, usize, usize)) {
+        let rest = |rest: usize| rest.checked_sub(text.len());
+        let is_short = text.len() <= MAX_SHORT_BYTES
+            && self.short.fetch_update(Relaxed, Relaxed, rest).is_ok();
+        if is_short {
+            for (end, start, index) in self.compared(text.as_bytes()) {
+                at(self.kinds[index], start, end);
+            }
+        } else if let Some(automaton) = self.automaton() {
+            for hit in automaton.find_overlapping_iter(text) {
+                at(self.kinds[hit.pattern().as_usize()], hit.start(), hit.end());
+            }
+        }
+    }
+
+    /// Returns end, beginning and index of each trigger in a text, in this order.
+    fn compared(&self, text: &[u8]) -> Vec<(usize, usize, usize)> {
+        let mut hits = Vec::new();
+        for (start, first) in text.iter().enumerate() {
+            for &index in &self.by_first[usize::from(first.to_ascii_lowercase())] {
+                let trigger = self.texts[index].as_bytes();
+                let end = start + trigger.len();
+                if text
+                    .get(start..end)
+                    .is_some_and(|found| found.eq_ignore_ascii_case(trigger))
+                {
+                    hits.push((end, start, index));
+                }
+            }
+        }
+        hits.sort_unstable();
+        hits
+    }
+
+    /// The automaton that finds all triggers in one pass.
+    fn automaton(&self) -> Option<&AhoCorasick> {
+        let automaton = self.automaton.get_or_init(|| {
+            let automaton = AhoCorasick::builder()
+                .ascii_case_insensitive(true)
+                .kind(Some(AhoCorasickKind::ContiguousNFA))
+                .build(&self.texts);
+            // The triggers are constant and far below the limits of the automaton: a test builds it.
+            automaton.ok()
+        });
+        automaton.as_ref()
     }
 }
 
@@ -250,12 +318,7 @@ impl<'t> Scanner<'t> {
     /// Returns the state after a whole text was searched.
     fn of(text: &'t str) -> Self {
         let mut scanner = Self::new(text);
-        if let Some(automaton) = &TRIGGERS.automaton {
-            for hit in automaton.find_overlapping_iter(text) {
-                let kind = TRIGGERS.kinds[hit.pattern().as_usize()];
-                scanner.at(kind, hit.start(), hit.end());
-            }
-        }
+        TRIGGERS.each(text, |kind, start, end| scanner.at(kind, start, end));
         scanner.discord();
         scanner
     }

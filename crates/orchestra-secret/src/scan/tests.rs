@@ -735,6 +735,27 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
+    fn comparison_and_automaton_find_the_same_triggers(parts in prop::collection::vec(
+        (any::<prop::sample::Index>(), any::<bool>(), 0..4_usize),
+        1..12,
+    )) {
+        let text: String = parts.iter().map(|(trigger, is_upper, cut)| {
+            let trigger = trigger.get(&TRIGGERS.texts);
+            let part = trigger.get(..trigger.len().saturating_sub(*cut)).unwrap_or_default();
+            match is_upper {
+                true => part.to_ascii_uppercase(),
+                false => part.to_owned(),
+            }
+        }).collect();
+        let automaton = TRIGGERS.automaton().unwrap();
+        let found: Vec<_> = automaton
+            .find_overlapping_iter(&text)
+            .map(|hit| (hit.end(), hit.start(), hit.pattern().as_usize()))
+            .collect();
+        prop_assert_eq!(TRIGGERS.compared(text.as_bytes()), found);
+    }
+
+    #[test]
     fn triggers_among_signs_and_long_characters_never_panic(parts in prop::collection::vec(
         (any::<prop::sample::Index>(), prop::collection::vec(prop_oneof![
             prop::sample::select(SIGNS),

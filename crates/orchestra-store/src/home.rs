@@ -384,6 +384,7 @@ impl SharedHome {
     }
 
     /// Lists the ids that the projects of a database give next as given, before they are, and `spare` more of each kind.
+    /// Returns whether fewer than [`SPARE`] may be listed beyond them now.
     ///
     /// # Errors
     /// When the list cannot be read or written. [`ListError::Busy`] if another program keeps it locked.
@@ -392,23 +393,30 @@ impl SharedHome {
         connection: &Connection,
         reserved: &mut BTreeMap<String, [u64; 3]>,
         spare: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let mut statement = connection
             .prepare_cached("SELECT slug, next_issue, next_bug, next_request FROM project")?;
         let mut rows = statement.query([])?;
         let mut needed = BTreeMap::new();
+        let mut is_short = false;
         while let Some(row) = rows.next()? {
             let next: [u64; 3] = [row.get(1)?, row.get(2)?, row.get(3)?];
-            let (slug, next) = (row.get(0)?, next.map(|next| next.saturating_add(spare)));
-            if !reserved.get(&slug).is_some_and(|held| covers(held, &next)) {
-                needed.insert(slug, next);
+            let slug = row.get(0)?;
+            let with = |spare| next.map(|next: u64| next.saturating_add(spare));
+            let is_listed = |spare| {
+                let held: Option<&[u64; 3]> = reserved.get(&slug);
+                held.is_some_and(|held| covers(held, &with(spare)))
+            };
+            is_short |= !is_listed(SPARE);
+            if !is_listed(spare) {
+                needed.insert(slug, with(spare));
             }
         }
         if needed.is_empty() {
-            return Ok(());
+            return Ok(is_short);
         }
         let Some(id) = id_of(connection)? else {
-            return Ok(());
+            return Ok(false);
         };
         let list = self.list().read().map_err(listless)?;
         let mut listed = list.next_at(&self.directory()).map_err(listless)?;
@@ -425,7 +433,7 @@ impl SharedHome {
             listed.append(&mut needed);
         }
         *reserved = listed;
-        Ok(())
+        Ok(false)
     }
 }
 

@@ -2,7 +2,6 @@
 //! it elsewhere.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use orchestra_fs::Directory;
@@ -21,11 +20,11 @@ pub trait HomeCheck: fmt::Debug + Send + Sync {
 /// Check of an open board before each use.
 #[derive(Debug)]
 pub(crate) struct PlaceCheck {
-    /// Directory without which the board is another one, as it was opened; `None` where it did not exist.
-    anchor: Option<Directory>,
-    /// Directory of the workspace in the main checkout, whose path below the git directory names the board. A linked
-    /// worktree can move.
-    workspace: Option<Directory>,
+    /// The directory without which the board is another one, and that of the workspace in the main checkout, whose path
+    /// below the git directory names the board (a linked worktree can move). As they were opened, if they existed.
+    above: Vec<Directory>,
+    /// Those of them that are not above the database.
+    beside: Vec<Directory>,
     home: Option<Arc<dyn HomeCheck>>,
 }
 
@@ -36,9 +35,13 @@ impl PlaceCheck {
             Home::Shared(home) => home.place().main() == Some(&*paths.workspace),
         };
         let workspace = Some(&*paths.workspace).filter(|it| is_main && *it != paths.anchor());
+        let directories = workspace.into_iter().chain([paths.anchor()]);
+        let (above, beside) = directories
+            .filter_map(|it| Directory::open(it).ok())
+            .partition(|it| paths.database.starts_with(it.path()));
         Self {
-            anchor: Directory::open(paths.anchor()).ok(),
-            workspace: workspace.and_then(|it| Directory::open(it).ok()),
+            above,
+            beside,
             home,
         }
     }
@@ -58,7 +61,7 @@ impl PlaceCheck {
     /// # Errors
     /// [`Fault::DirectoryMoved`].
     pub(crate) fn check_directory(&self) -> Result<(), Fault> {
-        refuse_moved([&self.workspace, &self.anchor].into_iter().flatten())
+        refuse_moved(&self.above).and_then(|()| refuse_moved(&self.beside))
     }
 
     /// As [`PlaceCheck::check_directory`], for a database that is still the file at its path: the directories above it
@@ -66,9 +69,8 @@ impl PlaceCheck {
     ///
     /// # Errors
     /// [`Fault::DirectoryMoved`].
-    pub(crate) fn check_directory_beside(&self, database: &Path) -> Result<(), Fault> {
-        let directories = [&self.workspace, &self.anchor].into_iter().flatten();
-        refuse_moved(directories.filter(|it| !database.starts_with(it.path())))
+    pub(crate) fn check_directory_beside(&self) -> Result<(), Fault> {
+        refuse_moved(&self.beside)
     }
 
     /// Refuses a board that the configuration places elsewhere by now.
@@ -81,8 +83,9 @@ impl PlaceCheck {
     }
 }
 
-fn refuse_moved<'a>(directories: impl Iterator<Item = &'a Directory>) -> Result<(), Fault> {
+fn refuse_moved(directories: &[Directory]) -> Result<(), Fault> {
     let mut moved = directories
+        .iter()
         .filter(|directory| !directory.is_in_place())
         .filter_map(|directory| Some((directory.path(), directory.current_path()?)))
         // Inode numbers change on some file systems without a move.

@@ -50,7 +50,8 @@ struct Watched {
 /// `file` when the store was opened.
 pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>, mut file: Option<FileId>) {
     let mut seen = Pulse::default();
-    let mut watched = open(shared).ok();
+    // Opened when there is something to look for: a hook ends before that.
+    let mut watched = None;
     let mut place = begin;
     let mut log = LogSync::new(&shared.options.files);
     let mut looked: Option<Instant> = None;

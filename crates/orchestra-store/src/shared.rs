@@ -264,8 +264,7 @@ impl Shared {
 
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {
         if self.is_current() {
-            self.place_check
-                .check_directory_beside(&self.paths.database)?;
+            self.place_check.check_directory_beside()?;
         } else {
             self.place_check.check()?;
             if let Some(reader) = self.reader_of_replacement() {

@@ -64,6 +64,8 @@ pub(crate) struct Writer {
     log: LogSync,
     /// Numbers of each project that the list of known databases has as given.
     reserved: BTreeMap<String, [u64; 3]>,
+    /// Whether fewer than [`SPARE`] of these are left for a project, or nobody has looked.
+    is_short: bool,
 }
 
 impl Writer {
@@ -80,6 +82,7 @@ impl Writer {
             words: KnownWords::default(),
             log,
             reserved: BTreeMap::new(),
+            is_short: true,
         }
     }
 
@@ -217,6 +220,45 @@ impl Writer {
 
     /// Takes the lock of the writers, and makes sure that the open database is the one that is there now.
     fn locked(&mut self) -> Result<(), Fault> {
+        if !self.lock_in_place() {
+            self.lock_anew()?;
+        }
+        let settled = match &self.connection {
+            Some(connection) => {
+                self.log.watch(&self.shared.paths);
+                self.log.settle_doubt(connection)
+            }
+            None => Ok(()),
+        };
+        if settled.is_err() {
+            self.unlock();
+        }
+        settled
+    }
+
+    /// Takes the lock of the writers if it is free, and returns true, if neither it nor the open database was moved or
+    /// removed: the directories above them are in place then. [`Writer::lock_anew`] finds the reason where it does not.
+    fn lock_in_place(&self) -> bool {
+        let shared = &self.shared;
+        let has_no_share = matches!(shared.options.home, Home::Shared(_)) && self.alive.is_none();
+        let Some(lock) = self.lock.as_ref() else {
+            return false;
+        };
+        if self.connection.is_none() || has_no_share || lock.try_lock().is_err() {
+            return false;
+        }
+        let is_in_place = db::is_same_file(lock, &shared.paths.writer_lock)
+            && shared.is_current()
+            && shared.place_check.check_directory_beside().is_ok()
+            && shared.place_check.check_configuration().is_ok();
+        if !is_in_place {
+            self.unlock();
+        }
+        is_in_place
+    }
+
+    /// Takes the lock of the writers, and opens the database that is there then.
+    fn lock_anew(&mut self) -> Result<(), Fault> {
         self.check_place()?;
         let end = Instant::now() + RESCUE_PATIENCE;
         // Held until the end, so that no process writes into a directory that was removed while it is copied.
@@ -233,17 +275,7 @@ impl Writer {
                 Ok(()) => self.unlock_all(&mut removed),
             }
         }
-        let settled = match &self.connection {
-            Some(connection) => {
-                self.log.watch(&self.shared.paths);
-                self.log.settle_doubt(connection)
-            }
-            None => Ok(()),
-        };
-        if settled.is_err() {
-            self.unlock();
-        }
-        settled
+        Ok(())
     }
 
     /// Takes the lock of the writers, and opens the database that is there then, unless it is open.
@@ -282,6 +314,7 @@ impl Writer {
         self.is_unmarked |= is_put_back;
         self.words.forget();
         self.reserved.clear();
+        self.is_short = true;
         match self.shared.reopen() {
             Ok(connection) => self.connection = Some(connection),
             Err(fault) => {
@@ -380,7 +413,9 @@ impl Writer {
             return self.unlock();
         };
         // Here and not in the transaction, which refuses a creation where this was not possible.
-        let _ = self.reserve(&connection, SPARE);
+        if self.is_short {
+            let _ = self.reserve(&connection, SPARE);
+        }
         let before = connection.total_changes();
         let (done, committed) = self.transaction(&connection);
         let outcome = match committed {
@@ -466,7 +501,10 @@ impl Writer {
                 tracing::warn!(%error, "cannot record the highest ids of the board");
                 Ok(())
             }
-            Ok(()) => Ok(()),
+            Ok(is_short) => {
+                self.is_short = is_short;
+                Ok(())
+            }
         }
     }
 

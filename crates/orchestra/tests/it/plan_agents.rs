@@ -332,7 +332,8 @@ fn profile_that_a_file_of_the_workspace_defines_starts_once_the_user_agrees() {
     let ran = rig.plan(work);
     assert_eq!(ran.code, Some(6), "{ran:?}");
     assert!(
-        ran.out.contains("is defined by a file of the workspace"),
+        ran.out
+            .contains("because a file of the workspace defines it"),
         "{ran:?}"
     );
     assert!(ran.err.contains("[agents.claude] is not used"), "{ran:?}");

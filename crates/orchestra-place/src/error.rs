@@ -27,8 +27,8 @@ pub enum PlaceError {
     /// A git directory that does not lead back to the working tree.
     #[error(
         "`{}` points to the git directory `{}`, which belongs to another working tree. If you moved this worktree, \
-         run `git worktree repair` in it; otherwise remove the first path if you did not create it, or set `place = \
-         \"state\"` in your own orchestra.toml, which lets you work without plans",
+         run `git worktree repair` in it; if you did not create the first path, remove it. To work without plans, set \
+         `place = \"state\"` in your own orchestra.toml",
         entry.display(), target.display()
     )]
     Elsewhere {
@@ -41,7 +41,7 @@ pub enum PlaceError {
     #[error(
         "`{}` points to the git directory `{}`, which does not point to any working tree. If you created it (`git \
          init --separate-git-dir`, or a bare repository), add the workspace to `safe_directories` in your own \
-         orchestra.toml; otherwise set `place = \"state\"` there, which lets you work without plans",
+         orchestra.toml. To work without plans, set `place = \"state\"` there",
         entry.display(), target.display()
     )]
     Separate {

@@ -129,9 +129,9 @@ pub enum Gap {
     Process,
     /// Too many paths, or too many compiled modules.
     #[error(
-        "orchestra cannot find all files that the server may run: its command line and variables can mean more than \
-         {} paths, or a directory of its code has too many compiled modules. Shorten the command line and variables, \
-         or delete compiled modules",
+        "orchestra cannot find all files that the server may run: its command line and variables can refer to more \
+         than {} paths, or a directory of its code has too many compiled modules. Shorten the command line and \
+         variables, or delete compiled modules",
         Tree::MAX_PATHS
     )]
     Paths,

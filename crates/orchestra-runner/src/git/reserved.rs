@@ -50,7 +50,7 @@ pub enum PathRefusal {
     #[error("the result adds bare git repositories or changes their configuration, and git would use that configuration. Rename `HEAD` in these directories: {}", listed(.0))]
     Bare(Vec<PathBuf>),
     /// The worktree has repositories that commands in the sandbox may have configured.
-    #[error("these directories are separate git repositories, whose configuration can name programs that git of an agent would run. Remove their `.git`, or rename `HEAD` if they are bare repositories: {}", listed(.0))]
+    #[error("these directories are separate git repositories, whose configuration can name programs that an agent's git would run. Remove their `.git`, or rename `HEAD` if they are bare repositories: {}", listed(.0))]
     Repositories(Vec<PathBuf>),
 }
 

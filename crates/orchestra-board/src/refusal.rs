@@ -55,7 +55,7 @@ pub enum Refusal {
     #[error("GATE BLOCKED: {gate}: leaving {from} needs evidence of at least 10 characters: {}", .gate.asks_for())]
     GateBlocked { gate: Gate, from: State },
     #[error(
-        "{id} is {state}: its state follows from its children; you can only cancel it, or move it between backlog and todo before a child starts"
+        "the state of {id} ({state}) follows from its children; change the children instead. You can only cancel {id}, or move it between backlog and todo before a child starts"
     )]
     FollowsChildren { id: IssueId, state: State },
     #[error(
@@ -108,11 +108,13 @@ pub enum Refusal {
     PrdWouldBeReplaced,
     #[error("the PRD session is not complete; answer all questions before splitting it")]
     PrdNotComplete,
-    #[error("a PRD can be split into 2 to 20 phases")]
+    #[error("the number of phases must be from 2 to 20")]
     PhaseCount,
     #[error("the PRD is split already; delete the projects of its phases first: {}", .phases.iter().map(Slug::as_str).collect::<Vec<_>>().join(", "))]
     SplitAlready { phases: Vec<Slug> },
-    #[error("project slug `{project}` is too long: no slugs for phases can be derived from it")]
+    #[error(
+        "no slugs for phases can be derived from the project slug `{project}`, because it is too long; use a project with a shorter slug"
+    )]
     PhaseSlugTooLong { project: Slug },
     #[error("all keys for this name are taken; choose another name")]
     NoKeyLeft,

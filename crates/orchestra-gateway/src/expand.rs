@@ -60,7 +60,7 @@ impl fmt::Debug for Scope {
 pub enum ExpandError {
     /// A variable.
     #[error(
-        "the environment variable {0} is not set; set it, or give it a default value in the settings, as in `${{{0}:-value}}`"
+        "the environment variable {0} is not set; set it, or give it a default value in the settings, such as `${{{0}:-value}}`"
     )]
     Variable(String),
     /// An input.
@@ -97,8 +97,8 @@ pub enum ExpandError {
     },
     /// A path of a sandbox that leaves the workspace.
     #[error(
-        "the sandbox's path {} leads out of the workspace by a symbolic link, to {}; if the server may reach that, name \
-         it instead",
+        "the sandbox path {} goes through a symbolic link out of the workspace, to {}; if the server may use that \
+         target, name it as the sandbox path",
         path.display(), target.display()
     )]
     Outside {
@@ -109,8 +109,8 @@ pub enum ExpandError {
     },
     /// A path of a sandbox that is closed to it.
     #[error(
-        "the sandbox's path {} is in the state or configuration of Orchestra, which no server in a sandbox may reach; \
-         remove it",
+        "the sandbox path {} is in Orchestra's state or configuration, which servers in a sandbox must not access; \
+         remove this path",
         path.display()
     )]
     Closed {
@@ -119,8 +119,8 @@ pub enum ExpandError {
     },
     /// A path of a sandbox that leads elsewhere than when the server was approved.
     #[error(
-        "the sandbox's path {} changed during the start: it leads to {} now; find the program that changes it, and start \
-         again",
+        "the sandbox path {} changed while the server was started, and now leads to {}; find the program that changes \
+         it, and start the server again",
         path.display(), target.display()
     )]
     Changed {

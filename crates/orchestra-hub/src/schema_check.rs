@@ -22,7 +22,7 @@ pub struct CompiledSchema {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// It is too large.
-    #[error("it has more than {MAX_BYTES} bytes")]
+    #[error("the schema has more than {MAX_BYTES} bytes")]
     Size,
     /// It takes too long.
     #[error(transparent)]

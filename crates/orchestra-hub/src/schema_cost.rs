@@ -51,10 +51,12 @@ pub enum SchemaCostError {
     #[error("validation takes too many steps")]
     Steps,
     /// Too many nested subschemas.
-    #[error("its parts are nested too deep")]
+    #[error("the schema is nested too deep")]
     Nesting,
     /// The schema is not one document, so that its size is unknown.
-    #[error("it has an unresolvable reference, a nested `$id` or an unknown `$schema`")]
+    #[error(
+        "the schema has a reference that cannot be resolved, a nested `$id` or an unknown `$schema`"
+    )]
     Reference,
 }
 

@@ -64,16 +64,18 @@ pub enum Toolset {
 pub enum ToolsetError {
     /// A part of the list is empty.
     #[error(
-        "empty toolset: use all, lean, search or a comma-separated list of groups and server:NAME"
+        "the toolset is empty; use all, lean, search, or a comma-separated list of groups and server:NAME"
     )]
     Empty,
     /// `search` is one of several.
-    #[error("search cannot be combined with groups or servers: it reaches every tool")]
+    #[error(
+        "search reaches every tool, so it cannot be combined with groups or servers; use search alone"
+    )]
     SearchInList,
     /// No tool belongs to the group.
     #[error(
-        "unknown tool group {group}: use all, lean, search or some of {}; server:NAME \
-         selects an upstream server",
+        "unknown tool group {group}; use all, lean, search, or some of {}. To select an upstream server, use \
+         server:NAME",
         known.join(", ")
     )]
     UnknownGroup {
@@ -300,8 +302,8 @@ mod tests {
         let error = toolset.check_groups(["task", "memory"]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown tool group nope: use all, lean, search or some of memory, task; server:NAME \
-             selects an upstream server"
+            "unknown tool group nope; use all, lean, search, or some of memory, task. To select an upstream server, \
+             use server:NAME"
         );
         let toolset = Toolset::parse("task,lean,server:fiels").unwrap();
         assert_eq!(toolset.check_groups(["task"]), Ok(()));

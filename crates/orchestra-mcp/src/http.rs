@@ -167,7 +167,7 @@ pub(crate) struct Endless;
 
 /// Too many replies wait for clients that do not read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("busy: too many replies wait to be read by their clients; try again later")]
+#[error("busy: too many replies wait until their clients read them; try again later")]
 pub struct RepliesWait;
 
 /// MCP over HTTP of one server: its routes, and what other routes beside them need. Clones are the

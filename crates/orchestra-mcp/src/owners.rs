@@ -20,8 +20,8 @@ pub struct Owners {
 pub enum ForeignError {
     /// It belongs to another user.
     #[error(
-        "it belongs to {owner}, not to you; list the workspace in `safe_directories` of your own {user_file} if you \
-         trust that user"
+        "the owner is {owner}, not you; if you trust that user, list the workspace in `safe_directories` of your own \
+         {user_file}"
     )]
     Owner {
         /// The owner, by name and number.
@@ -31,7 +31,7 @@ pub enum ForeignError {
     },
     /// All users share the directory, such as `/tmp`.
     #[error(
-        "it belongs to {owner}, and all users share it (mode {mode:03o}); use a directory of your own, or --workspace"
+        "the owner is {owner}, and all users share the directory (mode {mode:03o}); use a directory of your own, or name one with --workspace"
     )]
     Shared {
         /// The owner, by name and number.
@@ -41,7 +41,7 @@ pub enum ForeignError {
     },
     /// Other users may write it.
     #[error(
-        "it belongs to {owner}, and other users can write it (mode {mode:03o}); run `chmod go-w {}`",
+        "the owner is {owner}, and other users have write access (mode {mode:03o}); run `chmod go-w {}`",
         orchestra_fs::quoted(path)
     )]
     Writable {

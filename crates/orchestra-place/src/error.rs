@@ -14,7 +14,7 @@ pub enum PlaceError {
     NotALink(PathBuf),
     /// A `.git` file or a `commondir` file with the path of something else than a git directory.
     #[error(
-        "`{}` names the git directory `{}`, which does not exist or is not one: run `git worktree repair` in the main \
+        "`{}` names the git directory `{}`, but no git directory is there; run `git worktree repair` in the main \
          checkout, or remove the file",
         file.display(), target.display()
     )]
@@ -26,9 +26,9 @@ pub enum PlaceError {
     },
     /// A git directory that does not lead back to the working tree.
     #[error(
-        "`{}` leads to the git directory `{}`, which belongs to another working tree: remove it if you did not create \
-         it, run `git worktree repair` there if you moved the worktree, or set `place = \"state\"` in your own \
-         orchestra.toml to work without plans",
+        "`{}` points to the git directory `{}`, which belongs to another working tree. If you moved this worktree, \
+         run `git worktree repair` in it; if you did not create the first path, remove it. To work without plans, set \
+         `place = \"state\"` in your own orchestra.toml",
         entry.display(), target.display()
     )]
     Elsewhere {
@@ -39,9 +39,9 @@ pub enum PlaceError {
     },
     /// A git directory elsewhere that names no working tree.
     #[error(
-        "`{}` leads to the git directory `{}`, which names no working tree: if you created it (`git init \
-         --separate-git-dir`, or a bare repository), list the workspace in `safe_directories` of your own \
-         orchestra.toml, or set `place = \"state\"` there to work without plans",
+        "`{}` points to the git directory `{}`, which does not point to any working tree. If you created it (`git \
+         init --separate-git-dir`, or a bare repository), add the workspace to `safe_directories` in your own \
+         orchestra.toml. To work without plans, set `place = \"state\"` there",
         entry.display(), target.display()
     )]
     Separate {
@@ -52,8 +52,9 @@ pub enum PlaceError {
     },
     /// A symbolic link in a git directory that leads out of it.
     #[error(
-        "`{}` is a symbolic link to `{}`, where git would change files: replace it by its target, or list the \
-         workspace in `safe_directories` of your own orchestra.toml if you created it",
+        "the link `{}` leads out of the git directory to `{}`, where git would change files; replace the link by its \
+         target. If you created the link, you can instead add the workspace to `safe_directories` in your own \
+         orchestra.toml",
         link.display(), target.display()
     )]
     LinkOut {
@@ -64,15 +65,15 @@ pub enum PlaceError {
     },
     /// A git directory with more references, or logs of references, in files of their own than are looked at.
     #[error(
-        "`{}` has too many files to look for symbolic links in it: run `git pack-refs --all`, or list the workspace in \
-         `safe_directories` of your own orchestra.toml",
+        "`{}` has too many files for a check of its symbolic links; run `git pack-refs --all` in the repository. If \
+         that does not help, add the workspace to `safe_directories` in your own orchestra.toml",
         .0.display()
     )]
     LooseReferences(PathBuf),
     /// A git directory whose configuration names another working tree.
     #[error(
-        "`{}` sets core.worktree to another directory than `{}`: remove that line, or set `place = \"state\"` in your \
-         own orchestra.toml to work without plans",
+        "`{}` sets `core.worktree` to another directory than `{}`; remove that line, or set `place = \"state\"` in \
+         your own orchestra.toml to work without plans",
         config.display(), top.display()
     )]
     OtherWorkingTree {
@@ -83,7 +84,7 @@ pub enum PlaceError {
     },
     /// A repository in which git finds another working tree or git directory than its files name.
     #[error(
-        "git uses `{}` as the working tree of `{}`, but the files of that git directory do not name it: look for core.worktree in `git config list --show-origin`",
+        "git uses `{}` as the working tree of `{}`, but the files of the git directory do not name that working tree; find the setting `core.worktree` with `git config list --show-origin`",
         top.display(), workspace.display()
     )]
     OtherAnswer {
@@ -94,15 +95,15 @@ pub enum PlaceError {
     },
     /// A git directory, or a configuration file of git in it, of another user.
     #[error(
-        "`{}` belongs to another user, who could replace private state in the git directory: run as that user, or set \
-         `place = \"state\"` in your own orchestra.toml",
+        "`{}` belongs to another user, who could replace private state in the git directory; run the program as that \
+         user, or set `place = \"state\"` in your own orchestra.toml",
         .0.display()
     )]
     AnotherOwner(PathBuf),
     /// A git directory, or a configuration file of git in it, that other users may write.
     #[error(
-        "other users can write `{}` (mode {mode:03o}), and could replace private state in the git directory: run \
-         `chmod go-w {}`, or set `place = \"state\"` in your own orchestra.toml",
+        "other users can write `{}` (mode {mode:03o}), so they could replace private state in the git directory; run \
+         `chmod go-w {}`. If other users need access, set `place = \"state\"` in your own orchestra.toml instead",
         path.display(), orchestra_fs::quoted(path)
     )]
     Writable {
@@ -113,14 +114,14 @@ pub enum PlaceError {
     },
     /// A repository that several users write.
     #[error(
-        "`{}` sets core.sharedRepository, so that other users may write the git directory: set `place = \"state\"` in \
-         your own orchestra.toml",
+        "`{}` sets `core.sharedRepository`, which lets other users write the git directory; set `place = \"state\"` \
+         in your own orchestra.toml",
         .0.display()
     )]
     SharedRepository(PathBuf),
     /// A run directory that is not private.
     #[error(
-        "other users can access `{}`, so the programs that its files name are not used; if the directory is yours, run `chmod 700` on it",
+        "the files in `{}` are not used, because other users can access that directory and could name their own programs in it; if the directory is yours, run `chmod 700` on it",
         .0.display()
     )]
     NotPrivate(PathBuf),

@@ -38,7 +38,7 @@ const BYTES: &str = "bytes:";
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
     /// It cannot be read, or is not a list.
-    #[error("the list of your databases, {}, cannot be used: {what}", path.display())]
+    #[error("cannot use the list of your databases ({}): {what}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -46,10 +46,10 @@ pub enum ListError {
         what: String,
     },
     /// Another program keeps it locked.
-    #[error("another program holds a lock on the list of your databases, {}: try again, or end that program", .0.display())]
+    #[error("another program holds a lock on the list of your databases ({}); try again, or end that program", .0.display())]
     Busy(PathBuf),
     /// It would be larger than is read.
-    #[error("the list of your databases, {}, would be larger than {} bytes: remove boards that you no longer need", .0.display(), MAX_BYTES)]
+    #[error("the list of your databases ({}) would have more than {} bytes; remove boards that you no longer need", .0.display(), MAX_BYTES)]
     TooLarge(PathBuf),
     /// A directory cannot be listed, or the list cannot be written.
     #[error("{}: {source}", path.display())]

@@ -27,7 +27,7 @@ pub(crate) enum CarryError {
     Field(#[from] FieldError),
     /// There are too many of them.
     #[error(
-        "the unknown fields have {0} bytes, at most {MAX_BYTES} are forwarded: send fewer of them"
+        "the request has {0} bytes of unknown fields, but only {MAX_BYTES} bytes of them are forwarded; send fewer unknown fields"
     )]
     TooLarge(usize),
 }

@@ -16,7 +16,9 @@ const FIRST_ROOM_BYTES: usize = 4 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The payload is larger than a frame may be.
-    #[error("a frame of {length} bytes exceeds the limit of {limit}: send large data in chunks")]
+    #[error(
+        "a frame of {length} bytes exceeds the limit of {limit} bytes; send large data in chunks"
+    )]
     TooLong {
         /// How large it is, or says that it is.
         length: u64,

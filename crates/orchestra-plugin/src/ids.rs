@@ -24,7 +24,7 @@ pub const MAX_NAME_CHARS: usize = MAX_ID_CHARS + TOWARDS.len();
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// It is empty or too long.
-    #[error("a name has 1 to {most} characters, this one has {found}")]
+    #[error("a name of {found} characters is not possible; use 1 to {most} characters")]
     Length {
         /// The most that is allowed.
         most: usize,
@@ -35,10 +35,10 @@ pub enum NameError {
     #[error("a name must not start with a dot")]
     Dot,
     /// A part of an id is none of a server's name in TLS, so nobody could connect to it.
-    #[error("{0}: a plugin's id is its TLS server name, so clients could not connect to it")]
+    #[error("{0}; clients could not connect to this plugin, because its id is its TLS server name")]
     Part(&'static str),
     /// It holds a character outside the alphabet.
-    #[error("a name consists of letters, digits, `.`, `_` and `-`, not of {found:?}")]
+    #[error("a name must not contain {found:?}; use letters, digits, `.`, `_` and `-`")]
     Character {
         /// The first such character.
         found: char,

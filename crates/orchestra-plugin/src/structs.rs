@@ -86,19 +86,21 @@ pub enum StructError {
     #[error("a struct needs a JSON object, not another value")]
     NotAnObject,
     /// Objects and arrays lie too deep in each other.
-    #[error("objects and arrays are nested more than {MAX_DEPTH} deep: flatten them")]
+    #[error("objects and arrays are nested more than {MAX_DEPTH} levels deep; flatten them")]
     TooDeep,
     /// A number that JSON has no form for.
-    #[error("the struct holds NaN or an infinity, which JSON has no form for")]
+    #[error("the struct contains NaN or infinity, which JSON cannot represent")]
     NotFinite,
     /// A number that is larger than every double.
-    #[error("the number at byte {at} is beyond the range of a double: send it as a string")]
+    #[error("the number at byte {at} is out of the range of a double; send it as a string")]
     OutOfRange {
         /// Where it starts.
         at: usize,
     },
     /// An integer that no double holds, where numbers were to be kept exactly.
-    #[error("the integer at byte {at} is not exact as a double: send it as a string")]
+    #[error(
+        "the integer at byte {at} cannot be represented exactly as a double; send it as a string"
+    )]
     Inexact {
         /// Where it starts.
         at: usize,

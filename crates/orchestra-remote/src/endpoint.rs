@@ -70,7 +70,9 @@ pub enum Fault {
     #[error("more than {0} bytes")]
     TooLong(usize),
     /// Its answer is compressed, although the request asked for an answer that is not.
-    #[error("the answer has the content coding {0:?}; switch compression off at the server")]
+    #[error(
+        "the response is compressed ({0:?}), which is not supported; switch compression off at the server"
+    )]
     Compressed(String),
 }
 

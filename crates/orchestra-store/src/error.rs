@@ -19,12 +19,12 @@ pub enum Fault {
     DiskFull,
     /// A change was made, but the disk did not confirm that it keeps it.
     #[error(
-        "the change was made, but the disk did not confirm the write, and a power failure may lose it; check the disk, and whether the change is there, before you repeat it"
+        "the change was made, but the disk did not confirm it, so a power failure can lose it. Before you repeat the change, check the disk and check that the change is missing"
     )]
     NotDurable(#[source] Arc<std::io::Error>),
     /// The log has been in doubt since the disk failed to keep it, and still is.
     #[error(
-        "the disk failed to store an earlier change whose log cannot be cleared yet, because another program reads it or the disk still fails; this change was not saved: check the disk and try again"
+        "this change was not saved, because the disk failed to store an earlier change and the log of that change cannot be cleared yet. Another program reads the log, or the disk still fails; check the disk and try again"
     )]
     LogInDoubt,
     /// The workspace cannot be written.
@@ -34,7 +34,7 @@ pub enum Fault {
     ReadOnly,
     /// The directory of a board that all checkouts share cannot be written, as in the sandbox of an agent.
     #[error(
-        "the board in {} is read-only from here, as in the sandbox of an agent: change it by the MCP tools of the server `orchestra`, which runs outside, or let the sandbox write that directory (`sandbox.filesystem.allowWrite` of Claude Code, `writable_roots` of Codex, or `place = \"state\"` in your own orchestra.toml and that directory)", .0.display()
+        "cannot change the board in {}: the directory is read-only here, as in the sandbox of an agent. Use the MCP tools of the server `orchestra`, which runs outside of the sandbox; or allow writes to the directory (`sandbox.filesystem.allowWrite` of Claude Code, `writable_roots` of Codex)", .0.display()
     )]
     Sandboxed(PathBuf),
     /// The database was not created by programs of this user.
@@ -44,22 +44,22 @@ pub enum Fault {
     Untrusted(PathBuf),
     /// The directory of the board was removed, and the program that still has it open does not put it back.
     #[error(
-        "the board in {} was removed, and a program that still has it open has not put it back yet: try again, or end the programs that use it", .0.display()
+        "the board in {} was removed, and the program that still has it open has not restored it yet; try again. If that does not help, end the programs that use the board", .0.display()
     )]
     Removed(PathBuf),
     /// The git directory that the board is in was removed while a program has the board open.
     #[error(
-        "the git directory {} was removed while a program has its board open, so nothing was done: run `git init`, or put the `.git` of a clone there, and that program puts the board back; or end all programs that use it, and the next one builds the board from its readable files", .0.display()
+        "nothing was done, because the git directory {} was removed while a program has its board open. Restore the `.git` directory or run `git init`; that program then writes the board back", .0.display()
     )]
     RepositoryRemoved(PathBuf),
     /// The directory of the board was removed and another database is in its place.
     #[error(
-        "the board that this program had open was replaced by another; this change was not saved, and the earlier board is preserved as {}: end all programs and copy it over the `board.db` beside it, or try again to use the new board", .0.display()
+        "this change was not saved, because the board that this program had open was replaced by another. To use the new board, try again; to use the earlier board, end all programs and copy {} over the `board.db` beside it", .0.display()
     )]
     Replaced(PathBuf),
     /// The file system of the database has no memory that processes share.
     #[error(
-        "the file system of {} cannot share a database between programs, as some network file systems; it has to be on a local disk: for a board in a git directory, set `place = \"state\"` in your own orchestra.toml; for one in your state directory, set `XDG_STATE_HOME`; for one in `.projects`, move the workspace", .0.display()
+        "the file system of {} cannot share a database between programs; some network file systems cannot. Move the board to a local disk: for a board in a git directory, set `place = \"state\"` in your own orchestra.toml; for a board in your state directory, set `XDG_STATE_HOME`; for a board in `.projects`, move the workspace", .0.display()
     )]
     NoLog(PathBuf),
     /// The list of known databases cannot be used.
@@ -95,22 +95,22 @@ pub enum Fault {
     Reconfigured(String),
     /// Another program keeps the database.
     #[error(
-        "another program holds a lock on the board; close it (a database browser, perhaps) and try again"
+        "another program holds a lock on the board; close that program (such as a database browser) and try again"
     )]
     Locked,
     /// The database is damaged.
     #[error(
-        "the board's database is damaged; stop all programs that use it and run `orchestra doctor --fix`, which rebuilds it from the readable files"
+        "the board's database is damaged. Stop all programs that use it, and run `orchestra doctor --fix` to rebuild it from the readable files"
     )]
     Corrupt,
     /// The full-text index of what is remembered is damaged, or not whole yet.
     #[error(
-        "the full-text index of the memories was damaged and is being rebuilt; no memory is lost: try again in a moment, or run `orchestra memory reindex`"
+        "the full-text index of the memories was damaged and is being rebuilt; no memory is lost. Try again in a moment, or run `orchestra memory reindex`"
     )]
     IndexDamaged,
     /// The database was written by a newer program.
     #[error(
-        "the board's database has schema {found}, this program knows up to {known}; update the program"
+        "the board's database has schema {found}, but this program supports schemas up to {known}; update the program"
     )]
     Newer {
         /// The schema found.
@@ -120,7 +120,7 @@ pub enum Fault {
     },
     /// The database was copied to where all checkouts share it.
     #[error(
-        "the board of this checkout was moved to where all worktrees share it: set `board = \"repository\"` in orchestra.toml, or run `orchestra board convert checkout` to move it back"
+        "the board of this checkout was moved, and all worktrees share it now; to use it here, set `board = \"repository\"` in orchestra.toml. To move it back, run `orchestra board convert checkout`"
     )]
     Moved,
     /// Too much waits to be written.

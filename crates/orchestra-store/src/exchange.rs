@@ -98,7 +98,9 @@ pub enum ExchangeError {
     #[error("{0}")]
     File(String),
     /// The dependencies of issues are circular.
-    #[error("issue {issue} of `{project}` depends on itself through its dependencies")]
+    #[error(
+        "issue {issue} of `{project}` depends on itself through its dependencies; remove one of them"
+    )]
     Circular {
         /// The project.
         project: String,

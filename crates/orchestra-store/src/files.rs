@@ -41,11 +41,13 @@ pub enum FilesError {
     Fault(#[from] Fault),
     /// A file could not be read or written.
     #[error(
-        "cannot read or write the files in .projects; check its permissions and the free space"
+        "cannot read or write the files in .projects; check the permissions of this directory and the free space of its disk"
     )]
     Io(#[from] std::io::Error),
     /// Something else stands where a directory is to be.
-    #[error("`.projects/{path}` is not a directory; links are not followed")]
+    #[error(
+        "`.projects/{path}` is not a directory; replace it by one, because links are not followed"
+    )]
     NotADirectory {
         /// The path below `.projects/`.
         path: String,
@@ -60,7 +62,9 @@ pub enum FilesError {
     #[error("the readable files could not be recorded: {0}")]
     Refused(String),
     /// It took too long.
-    #[error("the readable files are not up to date yet; the database is")]
+    #[error(
+        "the readable files of the board are not up to date yet, but its database is; try again in a moment"
+    )]
     Timeout,
 }
 

@@ -74,7 +74,7 @@ pub(crate) enum InitError {
     Place(anyhow::Error),
     /// Its lock cannot be taken.
     #[error(
-        "this workspace cannot be locked; run `orchestra init` outside of a sandbox that protects its git directory"
+        "cannot lock this workspace; if a sandbox protects its git directory, run `orchestra init` outside of the sandbox"
     )]
     Lock(#[from] orchestra_fs::Error),
     /// Another process is setting up the same workspace.

@@ -106,7 +106,9 @@ pub(crate) enum SyncError {
     #[error(transparent)]
     Write(#[from] ActionError),
     /// Other clones were faster each time.
-    #[error("other clones pushed their board first, {ATTEMPTS} times in a row: try again")]
+    #[error(
+        "cannot push the board, because other clones pushed first {ATTEMPTS} times in a row; try again"
+    )]
     Raced,
 }
 

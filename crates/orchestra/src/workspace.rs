@@ -35,7 +35,7 @@ pub(crate) enum WorkspaceError {
     #[error("workspace {}: no such directory; create it, or name another with --workspace", .0.display())]
     Missing(PathBuf),
     /// It is something else.
-    #[error("workspace {}: it is a file, not a directory; name a directory with --workspace", .0.display())]
+    #[error("workspace {} is a file, not a directory; name a directory with --workspace", .0.display())]
     File(PathBuf),
     /// It has no board, and commands that only look create none.
     #[error(
@@ -44,14 +44,14 @@ pub(crate) enum WorkspaceError {
     NoBoard(PathBuf),
     /// It has no board, but its repository has a remote, which may have one.
     #[error(
-        "no board in {}; fetch the board of the git remote with `orchestra sync`, create one with `orchestra init`, or \
-         name another workspace with --workspace", .0.display()
+        "no board in {}; fetch the board of the git remote with `orchestra sync`, or create a board with `orchestra \
+         init`. To use another workspace, pass --workspace", .0.display()
     )]
     NoBoardInClone(PathBuf),
     /// It has no board, and that of the main checkout is in files which travel with commits.
     #[error(
-        "no board in {}: the board of {} is in the files of its branch (mode `checkout`); commit them there and merge \
-         that branch, or create another board with `orchestra init`", workspace.display(), main.display()
+        "no board in {}: the board of the main checkout {} is in the files of its branch (mode `checkout`). Commit \
+         these files there and merge that branch, or create a separate board with `orchestra init`", workspace.display(), main.display()
     )]
     NoBoardOnBranch {
         /// The directory.
@@ -61,8 +61,8 @@ pub(crate) enum WorkspaceError {
     },
     /// Its board is among the files that git tracks, and they are not in the checkout: it is sparse, or they were removed.
     #[error(
-        "no board in {}: git tracks .projects, but the checkout does not have it; restore it with \
-         `git sparse-checkout add .projects` in a sparse checkout, otherwise with `git restore .projects`", .0.display()
+        "no board in {}: git tracks `.projects`, but the directory is missing in the checkout; run `git restore \
+         .projects`. In a sparse checkout, run `git sparse-checkout add .projects`", .0.display()
     )]
     NotCheckedOut(PathBuf),
     /// Its board has no place.
@@ -84,8 +84,8 @@ pub(crate) enum WorkspaceError {
     },
     /// It is the home or the root directory, where no board is created.
     #[error(
-        "{} is {what}, where no board is created, because it would apply to every directory below; run \
-         `orchestra init` in the directory of a project, or pass that directory with --workspace",
+        "cannot create a board in {}: this is {what}, and the board would apply to every directory below it. Run \
+         `orchestra init` in the directory of a project, or pass such a directory with --workspace",
         path.display()
     )]
     TooWide {
@@ -96,8 +96,8 @@ pub(crate) enum WorkspaceError {
     },
     /// It is a git directory, such as a bare repository.
     #[error(
-        "{} is a git directory, where no board is created; run `orchestra init` in a worktree of the repository, or pass \
-         that directory with --workspace", .0.display()
+        "cannot create a board in {}, because it is a git directory; run `orchestra init` in a worktree of the \
+         repository, or pass that worktree with --workspace", .0.display()
     )]
     GitDirectory(PathBuf),
     /// It cannot be looked at.

@@ -30,7 +30,7 @@ pub enum SessionError {
     },
     /// A newer program wrote it.
     #[error(
-        "{path} has format version {found}, this program supports up to {VERSION}; update the program"
+        "{path} has format version {found}, but this program supports versions up to {VERSION}; update the program"
     )]
     Newer {
         /// Which file.

@@ -168,13 +168,13 @@ impl Parts {
         let has = |role| self.all.iter().any(|part| part.role == role);
         Err(first.unwrap_or_else(|| {
             let missing = match has(Role::Tokenizer) {
-                true => "it contains no model.safetensors or model.onnx",
+                true => "model.safetensors or model.onnx is missing",
                 false => {
-                    "it contains no tokenizer.json; pass a second SOURCE if another package contains it"
+                    "tokenizer.json is missing; pass a second SOURCE if another package contains it"
                 }
             };
             Failure::refused(format!(
-                "{from}: there is no model: expected tokenizer.json and either model.safetensors (a table, as model2vec writes it) or model.onnx (a network), but {missing}"
+                "{from}: there is no model: {missing}. A model needs tokenizer.json, and either model.safetensors (a table from model2vec) or model.onnx (a network)"
             ))
         }))
     }

@@ -16,7 +16,7 @@ pub enum ModelError {
     },
     /// There is no model in the directory.
     #[error(
-        "{} contains no model: expected tokenizer.json and either model.safetensors (a table, as model2vec writes it) or model.onnx (a network), but {found}",
+        "{} contains no model: {found}. A model needs tokenizer.json, and either model.safetensors (a table from model2vec) or model.onnx (a network)",
         directory.display()
     )]
     NoModel {

@@ -58,7 +58,9 @@ impl Files {
                 match (fitting.next(), fitting.next()) {
                     (Some(one), None) => return Ok(Some(path(one))),
                     (Some(one), Some(other)) => {
-                        return Err(missing(format!("{one} and {other} are there; leave one")));
+                        return Err(missing(format!(
+                            "{one} and {other} are both there; remove one"
+                        )));
                     }
                     (None, _) => {}
                 }
@@ -72,15 +74,18 @@ impl Files {
         let (weights, beside) = match (network, table) {
             (Some(network), table) => (Weights::Network(network), table),
             (None, Some(table)) => (Weights::Table(table), None),
-            (None, None) => return Err(missing("neither of the latter is there".to_owned())),
+            (None, None) => {
+                return Err(missing(
+                    "model.safetensors or model.onnx is missing".to_owned(),
+                ));
+            }
         };
         let tokenizer = pick(TOKENIZERS, "tokenizer.json", |name| {
             // The packages of wordllama and sentence-transformers have both of these endings; the
             // settings that transformers keeps beside a tokenizer are not one.
             name.ends_with("tokenizer_config.json") && name != "tokenizer_config.json"
         })?;
-        let tokenizer =
-            tokenizer.ok_or_else(|| missing("no tokenizer.json is there".to_owned()))?;
+        let tokenizer = tokenizer.ok_or_else(|| missing("tokenizer.json is missing".to_owned()))?;
         Ok(Self {
             tokenizer,
             weights,

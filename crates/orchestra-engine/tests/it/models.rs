@@ -197,7 +197,7 @@ fn a_file_that_is_none_is_told_with_what_was_expected() {
     let plain = floats(&MEANINGS.concat());
     let table = "model.safetensors";
     check(table, None, &["contains no model", "model.onnx"]);
-    check("tokenizer.json", None, &["no tokenizer.json is there"]);
+    check("tokenizer.json", None, &["tokenizer.json is missing"]);
     check(table, Some(b""), &["cannot be used", "safetensors form"]);
     check(table, Some(&[0xff; 100]), &["safetensors form"]);
     check(

@@ -97,38 +97,41 @@ pub enum Gap {
     Workspace,
     /// Too many words.
     #[error(
-        "the command line, variables and sandbox settings of the server have more than {} words; shorten them",
+        "the command line, variables and sandbox settings of the server have more than {} words; shorten these settings",
         MAX_WORDS
     )]
     Words,
     /// A word that is too long.
-    #[error("a word of the command line or environment of the server is too long")]
+    #[error("a word of the command line or environment of the server is too long; shorten it")]
     Length,
     /// Too many directories.
     #[error(
-        "the command line and environment of the server name more than {} directories of the workspace",
+        "the command line and environment of the server name more than {} directories of the workspace; name fewer directories",
         MAX_DIRECTORIES
     )]
     Directories,
     /// Too many files.
     #[error(
-        "the command line and environment of the server name more than {} files of the workspace",
+        "the command line and environment of the server name more than {} files of the workspace; name fewer files",
         MAX_FILES
     )]
     Files,
     /// Too much effort for the servers before this one.
-    #[error("not all files that the servers of the workspace name can be looked at")]
+    #[error(
+        "the servers of the workspace name too many files to check them all; remove servers that you do not use"
+    )]
     Servers,
     /// A path that leads to another file in each process.
     #[error(
-        "a path of the server contains a link such as /proc/self/cwd, which leads to another file in each process; name the \
-         file without the link"
+        "a path in the definition of the server goes through a link such as /proc/self/cwd, which leads to another \
+         file in each process; name the file without the link"
     )]
     Process,
     /// Too many paths, or too many compiled modules.
     #[error(
-        "the words of the command line and of the variables of the server can be read as more than {} paths, or a directory \
-         with its code has too many compiled modules; shorten the definition of the server",
+        "orchestra cannot find all files that the server may run: its command line and variables can refer to more \
+         than {} paths, or a directory of its code has too many compiled modules. Shorten the command line and \
+         variables, or delete compiled modules",
         Tree::MAX_PATHS
     )]
     Paths,

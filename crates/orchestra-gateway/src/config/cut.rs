@@ -23,7 +23,9 @@ pub enum CutError {
     #[error("the file contains no server {0}")]
     Absent(String),
     /// It cannot be done without touching something else.
-    #[error("the server shares lines with other settings; remove it by hand")]
+    #[error(
+        "cannot remove the server, because its lines in the file also have other settings; remove it by hand"
+    )]
     Entangled,
 }
 

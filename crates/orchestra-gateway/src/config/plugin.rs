@@ -28,13 +28,13 @@ pub struct PluginId(String);
 pub enum PluginIdError {
     /// It cannot be one.
     #[error(
-        "the id of the plugin is not valid: use letters, digits, `_` and `-`, at most 64 characters; if it has \
-         dots, put 1 to 63 characters between them, put no `-` beside them, and end with a part that is not a number"
+        "the id of the plugin is not valid; use 1 to 64 letters, digits, `_`, `-` and dots. Each part between dots \
+         must have 1 to 63 characters and no `-` at its start or end, and the last part must not be a number"
     )]
     Form,
     /// Somebody else is known by it, or would be by the names of its certificates.
     #[error(
-        "the name is reserved for orchestrators, bridges and authorities (`orchestrator`, `transport.stdio`, `ca`, and names that begin with `orchestrator-` or `ca-` or end in `-client`); choose another name for the plugin"
+        "this name is reserved for orchestrators, bridges and authorities; choose another name for the plugin. Reserved are `orchestrator`, `transport.stdio`, `ca`, names that begin with `orchestrator-` or `ca-`, and names that end in `-client`"
     )]
     Reserved,
 }

@@ -61,7 +61,7 @@ pub enum SkillError {
     )]
     Name,
     /// The name is not that of the directory.
-    #[error("the name must be that of its directory, which is `{directory}`")]
+    #[error("the name must equal the name of its directory, which is `{directory}`")]
     OtherName {
         /// The directory.
         directory: String,

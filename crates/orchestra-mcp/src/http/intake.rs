@@ -44,7 +44,9 @@ pub enum BodyError {
     #[error("the body must not be compressed; send it without Content-Encoding")]
     Compressed,
     /// It is larger than this, or broke off.
-    #[error("the request body must be complete and have at most {0} bytes")]
+    #[error(
+        "the request body is incomplete, or has more than {0} bytes; send a complete, smaller body"
+    )]
     TooLarge(usize),
     /// There is no room for it now.
     #[error("busy; try again in a moment")]

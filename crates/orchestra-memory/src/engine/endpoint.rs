@@ -80,8 +80,8 @@ pub struct Endpoint {
 /// A workspace that no program can be told of.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the path {} is not UTF-8, so an endpoint file cannot name the workspace that an engine serves; \
-     rename the directory whose name is not UTF-8",
+    "the memory engine cannot serve the workspace {}, because this path is not UTF-8; rename the directory whose name \
+     is not UTF-8",
     .0.display()
 )]
 pub struct PathError(PathBuf);
@@ -102,8 +102,8 @@ pub(crate) enum Foreign {
     Workspace,
     /// It may answer otherwise than we expect.
     #[error(
-        "the engine of this workspace has version {found}, this program version {VERSION}; it is not used \
-         until all programs of the other version have ended"
+        "the memory engine of this workspace has version {found}, but this program has version {VERSION}; end all \
+         programs of the other version, so that an engine of this version can start"
     )]
     Version {
         /// Its version.

@@ -15,7 +15,7 @@ pub struct ModelId(String);
 
 /// A text that is no fingerprint of a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a model's fingerprint has 32 hexadecimal digits")]
+#[error("a model's fingerprint must have 32 hexadecimal digits")]
 pub struct ModelIdError;
 
 impl ModelId {

@@ -56,8 +56,8 @@ pub struct EventCounts {
 pub enum EventError {
     /// A name or the filters are too long.
     #[error(
-        "a topic and a subscription_id have at most {MAX_NAME_BYTES} bytes, and filters \
-         {MAX_FILTER_BYTES} together"
+        "the topic, the subscription_id or the filters are too long; the limit is {MAX_NAME_BYTES} bytes for a topic \
+         or subscription_id, and {MAX_FILTER_BYTES} bytes for all filters together"
     )]
     TooLong,
     /// There is no topic.

@@ -8,7 +8,9 @@ use crate::ids::CertName;
 #[derive(Debug, thiserror::Error)]
 pub enum CertError {
     /// The home directory is not known, so the default directory is not either.
-    #[error("the home directory is not known: pass the certificate directory")]
+    #[error(
+        "the home directory is not known, so there is no default certificate directory; pass a certificate directory"
+    )]
     NoHome,
     /// A file or the directory could not be used.
     #[error("cannot {attempt} {}", .path.display())]
@@ -28,7 +30,7 @@ pub enum CertError {
         path: PathBuf,
     },
     /// A file is larger than any certificate or key.
-    #[error("{} exceeds {most} bytes: not a certificate or key", .path.display())]
+    #[error("{} has more than {most} bytes, so it is not a certificate or key", .path.display())]
     Large {
         /// The file.
         path: PathBuf,
@@ -46,7 +48,7 @@ pub enum CertError {
         why: String,
     },
     /// Another program holds the lock for too long.
-    #[error("another program has held the lock {} for {seconds} seconds", .path.display())]
+    #[error("another program has held the lock {} for {seconds} seconds; end that program or try again later", .path.display())]
     Locked {
         /// The lock.
         path: PathBuf,
@@ -55,7 +57,7 @@ pub enum CertError {
     },
     /// A leaf is needed and this program cannot sign one.
     #[error(
-        "there is no valid certificate for {name} in {} and {why}: run `orchestra certs issue {name}` on the machine of the authority",
+        "there is no valid certificate for {name} in {}, and this machine cannot issue one: {why}. Run `orchestra certs issue {name}` on the machine of the authority",
         .path.display()
     )]
     CannotSign {
@@ -68,7 +70,7 @@ pub enum CertError {
     },
     /// A leaf is needed, and there is no authority that could sign one.
     #[error(
-        "there is no certificate for {name} in {} and no authority, which `orchestra up` or `orchestra certs init` creates; if the authority is on another machine, run `orchestra certs issue {name} --out DIR` there and copy the files here",
+        "there is no certificate for {name} in {}, and no authority that could issue it; run `orchestra up` or `orchestra certs init` to create an authority. If the authority is on another machine, run `orchestra certs issue {name} --out DIR` there and copy the files here",
         .path.display()
     )]
     NoAuthority {

@@ -116,7 +116,7 @@ const DECRYPT_ERROR: u8 = 51;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The announced length is over the limit.
-    #[error("a frame of {length} bytes exceeds the limit of {MAX_FRAME_BYTES}")]
+    #[error("a frame of {length} bytes exceeds the limit of {MAX_FRAME_BYTES} bytes")]
     TooLarge {
         /// What was announced.
         length: u64,
@@ -148,7 +148,7 @@ pub enum CallError {
     #[error("the peer did not accept the call in time")]
     NotTaken,
     /// The request does not fit into a frame.
-    #[error("a request of {length} bytes exceeds the limit of {MAX_FRAME_BYTES}")]
+    #[error("a request of {length} bytes exceeds the limit of {MAX_FRAME_BYTES} bytes")]
     RequestTooLarge {
         /// Its length.
         length: usize,
@@ -205,7 +205,7 @@ impl CallError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
     /// The payload does not fit into a frame; nothing was written.
-    #[error("an answer of {length} bytes exceeds the limit of {MAX_FRAME_BYTES}")]
+    #[error("an answer of {length} bytes exceeds the limit of {MAX_FRAME_BYTES} bytes")]
     TooLarge {
         /// Its length.
         length: usize,

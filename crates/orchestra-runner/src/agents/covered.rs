@@ -94,19 +94,21 @@ enum Target {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Difference {
     /// A path leads to something else.
-    #[error("the file `{0}` there differs from the file that you approved in the workspace")]
+    #[error("the file `{0}` differs from the file that you approved in the workspace")]
     Path(String),
     /// The code in a directory is not all known, in one of both. It is never known to be the same.
-    #[error("the code in `{0}` cannot be compared: {1}")]
+    #[error("the code in `{0}` cannot be compared with the code that you approved: {1}")]
     Uncompared(String, Unlisted),
     /// A path leads to another file in each process.
     #[error(
-        "a path of the command line contains a link such as /proc/self/cwd, which leads to another file in each process; \
-         name the file without the link"
+        "a path of the command line goes through a link such as /proc/self/cwd, which leads to another file in each \
+         process; name the file without the link"
     )]
     Process,
     /// The files that the command lines may run are known in the workspace alone.
-    #[error("Orchestra can no longer tell which files the command line runs there")]
+    #[error(
+        "Orchestra can no longer determine which files the command line runs in that directory"
+    )]
     Unclear,
 }
 

@@ -28,8 +28,8 @@ pub enum AgentError {
     },
     /// Its program is not there.
     #[error(
-        "the program `{program}` of agent `{agent}` is not installed; installed here: {}; another is \
-         configured as [agents.<name>] with `program` and `arguments` in your own {user_file}",
+        "the program `{program}` of agent `{agent}` is not installed; install it, or name an agent with an installed \
+         program ({}). To define one, set `program` and `arguments` of [agents.<name>] in your own {user_file}",
         if installed.is_empty() { "none".to_owned() } else { installed.join(", ") }
     )]
     NotInstalled {

@@ -175,8 +175,8 @@ pub enum Denied {
     },
     /// A file of the workspace names one without an agreement.
     #[error(
-        "agent `{name}` is named by {key} of a file of the workspace alone, and may not run before you agree to \
-         it: `orchestra plan agents --approve {name}`, or name it as {key} in your own {user_file}"
+        "agent `{name}` needs your approval, because only a file of the workspace names it as {key}; run `orchestra \
+         plan agents --approve {name}`, or name it as {key} in your own {user_file}"
     )]
     Named {
         /// The agent.
@@ -188,7 +188,7 @@ pub enum Denied {
     },
     /// The files that its command line runs where it starts differ from the approved files.
     #[error(
-        "agent `{name}` is not started in {directory}: {what}; restore the file, or copy the change into the \
+        "agent `{name}` is not started in {directory}: {what}. Restore the file, or copy the change into the \
          workspace and run `orchestra plan agents --approve {name}`"
     )]
     Replaced {
@@ -201,9 +201,9 @@ pub enum Denied {
     },
     /// Its command line names a directory with code that cannot be compared with the approved code.
     #[error(
-        "agent `{name}` is not started: its command line names the directory `{path}`, and orchestra cannot check that \
-         the code there is still the approved code: {why}; change the command line, or define [agents.{name}] in your \
-         own {user_file}"
+        "agent `{name}` is not started, because orchestra cannot compare the code in the directory `{path}` of its \
+         command line with the code that you approved: {why}. Change the command line, or define [agents.{name}] in \
+         your own {user_file}"
     )]
     Uncompared {
         /// The agent.
@@ -217,9 +217,8 @@ pub enum Denied {
     },
     /// A file of the workspace defines its profile without an agreement.
     #[error(
-        "agent `{name}` is defined by a file of the workspace, and may not run before you have seen its command \
-         line and agree: `orchestra plan agents --approve {name}`, or define [agents.{name}] in your own \
-         {user_file}"
+        "agent `{name}` needs your approval, because a file of the workspace defines it; check its command line and \
+         run `orchestra plan agents --approve {name}`, or define [agents.{name}] in your own {user_file}"
     )]
     Defined {
         /// The agent.
@@ -229,8 +228,8 @@ pub enum Denied {
     },
     /// It changed after a person agreed to it.
     #[error(
-        "agent `{name}` changed after you agreed to it, and may not run before you agree again: {what}; \
-         `orchestra plan agents --approve {name}`"
+        "agent `{name}` changed after you approved it: {what}; to approve it again, run `orchestra plan agents \
+         --approve {name}`"
     )]
     Changed {
         /// The agent.
@@ -239,7 +238,7 @@ pub enum Denied {
         what: String,
     },
     /// A file of the workspace defines its profile wrongly.
-    #[error("agent `{name}` cannot be used: {why}; correct its profile there")]
+    #[error("agent `{name}` cannot be used: {why}; correct its profile in that file")]
     Unusable {
         /// The agent.
         name: ProfileName,

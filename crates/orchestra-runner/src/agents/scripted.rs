@@ -47,7 +47,7 @@ const USAGE_CODE: u8 = 64;
 #[derive(Debug, Error)]
 enum Fault {
     #[error(
-        "`{0}` is not an option; the options are --session, --model, --effort and --max-turns, each with a value"
+        "`{0}` is not an option; use --session, --model, --effort or --max-turns, each with a value"
     )]
     Option(String),
     #[error("the prompt cannot be read")]
@@ -65,8 +65,8 @@ enum Fault {
         source: serde_json::Error,
     },
     #[error(
-        "no script found: none in the prompt (a block marked {SCRIPT_BLOCK}), in {SCRIPT_VARIABLE}, or in \
-         {SCRIPT_FILE}"
+        "no script was found; put a script into the prompt (in a block marked {SCRIPT_BLOCK}), into \
+         {SCRIPT_VARIABLE}, or into {SCRIPT_FILE}"
     )]
     NoScript,
     #[error(

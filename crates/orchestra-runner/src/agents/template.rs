@@ -76,7 +76,7 @@ pub(super) enum TemplateError {
     #[error("`{word}` has an unclosed brace; write a literal brace twice")]
     Open { word: String },
     #[error(
-        "the arguments have more than {MAX_GROUPS} groups, {MAX_WORDS} words in a group, or {MAX_WORD_BYTES} bytes in a word"
+        "the arguments exceed a limit: {MAX_GROUPS} groups, {MAX_WORDS} words in a group, or {MAX_WORD_BYTES} bytes in a word; shorten them"
     )]
     TooLong,
     #[error("`args` contains an empty group; remove it")]
@@ -84,7 +84,7 @@ pub(super) enum TemplateError {
     #[error("the group of `{word}` names more than one list")]
     TwoLists { word: String },
     #[error(
-        "the value of {placeholder} would make `{word}` start with a hyphen and so become an option"
+        "with the value of {placeholder}, `{word}` would begin with a hyphen and become an option"
     )]
     LooksLikeOption { word: String, placeholder: String },
     #[error("the value of {placeholder} contains a NUL byte, which no argument can contain")]

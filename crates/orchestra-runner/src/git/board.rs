@@ -75,7 +75,7 @@ pub enum TreeRefusal {
     #[error("the board has more than {MAX_FILES} files")]
     TooManyFiles,
     /// A file, or all files together, are too large.
-    #[error("the files of the board are larger than {} MiB each or {} MiB together", MAX_FILE_BYTES >> 20, MAX_BYTES >> 20)]
+    #[error("a file of the board has more than {} MiB, or all files of the board have more than {} MiB together", MAX_FILE_BYTES >> 20, MAX_BYTES >> 20)]
     TooLarge,
     /// An entry is no regular file.
     #[error("`{path}` is {what}, not a regular file")]

@@ -34,7 +34,7 @@ const MOVED: &str = "but expected";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckoutRefusal {
     /// It has changes that are not committed.
-    #[error("`{}` has the branch checked out and changes that are not committed ({}); commit or stash them and retry", path.display(), listed(.changes))]
+    #[error("the target branch is checked out in `{}`, which has uncommitted changes ({}); commit or stash them and retry", path.display(), listed(.changes))]
     Dirty {
         /// The working tree.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum CheckoutRefusal {
         changes: Vec<PathBuf>,
     },
     /// It has changes that git does not show, in files that the plan changes.
-    #[error("`{}` has the branch checked out, and files that the plan would overwrite and whose changes git ignores ({}); run `git update-index --no-assume-unchanged FILE` and `git update-index --no-skip-worktree FILE` for each, commit or stash the changes, and retry", path.display(), listed(.files))]
+    #[error("the target branch is checked out in `{}`, where git hides your changes of files that the plan would overwrite ({}). Run `git update-index --no-assume-unchanged FILE` and `git update-index --no-skip-worktree FILE` for each file, commit or stash the changes, and retry", path.display(), listed(.files))]
     Overlooked {
         /// The working tree.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum CheckoutRefusal {
         files: Vec<PathBuf>,
     },
     /// Git takes files for changed there that the plan changes and that only a checkout has converted.
-    #[error("`{}` has the branch checked out, and files that the plan changes and that git shows as changed only because of line endings or filters ({}); run `git checkout --detach` there, retry, and then run `git checkout --force {branch}`", path.display(), listed(.files))]
+    #[error("the target branch is checked out in `{}`, where git shows files of the plan as changed only because of line endings or filters ({}). Run `git checkout --detach` there, retry, and then run `git checkout --force {branch}`", path.display(), listed(.files))]
     Converted {
         /// The working tree.
         path: PathBuf,
@@ -60,7 +60,7 @@ pub enum CheckoutRefusal {
         branch: Branch,
     },
     /// Something is under way in it.
-    #[error("a {operation} is in progress in `{}`, which has the branch checked out; finish or abort it and retry", path.display())]
+    #[error("a {operation} is in progress in `{}`, where the target branch is checked out; finish or abort it and retry", path.display())]
     HalfDone {
         /// The working tree.
         path: PathBuf,
@@ -68,13 +68,13 @@ pub enum CheckoutRefusal {
         operation: HalfDone,
     },
     /// Another git is at work in it.
-    #[error("another git process works in `{}`, which has the branch checked out; retry after it has ended, or remove its `index.lock` if no git process runs", path.display())]
+    #[error("another git process works in `{}`, where the target branch is checked out; retry after it has ended. If no git process runs, remove `index.lock` from the git directory of that working tree", path.display())]
     Busy {
         /// The working tree.
         path: PathBuf,
     },
     /// Files that git does not know or ignores are where the plan has some.
-    #[error("`{}` has the branch checked out, and untracked files that the plan would overwrite ({}); move them away and retry", path.display(), listed(.files))]
+    #[error("the target branch is checked out in `{}`, where the plan would overwrite untracked files ({}); move them away and retry", path.display(), listed(.files))]
     InTheWay {
         /// The working tree.
         path: PathBuf,
@@ -82,7 +82,7 @@ pub enum CheckoutRefusal {
         files: Vec<PathBuf>,
     },
     /// Submodules that are checked out would have to change.
-    #[error("`{}` has the branch checked out, and submodules that the plan changes ({}); check out another branch, retry, then check out this branch again and run `git submodule update`", path.display(), listed(.submodules))]
+    #[error("the target branch is checked out in `{}`, which has submodules that the plan changes ({}). Check out another branch there and retry; then check out the target branch again and run `git submodule update`", path.display(), listed(.submodules))]
     Submodules {
         /// The working tree.
         path: PathBuf,
@@ -90,7 +90,7 @@ pub enum CheckoutRefusal {
         submodules: Vec<PathBuf>,
     },
     /// The branch is checked out more than once.
-    #[error("the branch is checked out more than once ({}); leave it checked out in one working tree and retry", listed(.paths))]
+    #[error("the target branch is checked out in several working trees ({}); check out another branch in all but one of them, and retry", listed(.paths))]
     Twice {
         /// The working trees.
         paths: Vec<PathBuf>,

@@ -33,7 +33,7 @@ pub struct Committed {
 pub enum CommitRefusal {
     /// The job has rewritten the history that it began from.
     #[error(
-        "the worktree is at {head}, which does not descend from {base}; create new commits instead of rewriting existing ones"
+        "the worktree is at commit {head}, which does not descend from {base}; create new commits instead of rewriting existing ones"
     )]
     Rewritten {
         /// Where it began.
@@ -54,13 +54,13 @@ pub enum CommitRefusal {
         paths: Vec<PathBuf>,
     },
     /// There are repositories inside the worktree whose content no commit would have.
-    #[error("these directories are separate git repositories, whose files would not be committed; remove their `.git`, or add them as submodules: {}", listed(.paths))]
+    #[error("these directories are separate git repositories, so their files would not be committed; remove their `.git`, or add them as submodules: {}", listed(.paths))]
     Nested {
         /// Some of them.
         paths: Vec<PathBuf>,
     },
     /// There are changes inside of submodules that no commit of these has.
-    #[error("these submodules have changes that the plan would lose: {}; first read the `config` files of their git directories, because the job can have named programs there that git would start; then commit the changes in each submodule (`git -C PATH commit`) or undo them (`git -C PATH stash --include-untracked`)", listed(.paths))]
+    #[error("these submodules have changes that the plan would lose: {}. First look for unknown programs in the `config` file of the git directory of each submodule: the job can change that file, and git runs programs that it names. Then commit the changes (`git -C PATH commit`) or undo them (`git -C PATH stash --include-untracked`)", listed(.paths))]
     Submodules {
         /// Some of them.
         paths: Vec<PathBuf>,

@@ -51,7 +51,7 @@ pub enum GitError {
         stderr: String,
     },
     /// The program could not be started.
-    #[error("{operation} ({subject}): git could not be started")]
+    #[error("cannot {operation} ({subject}): git could not be started")]
     Start {
         /// What was attempted.
         operation: &'static str,
@@ -62,7 +62,7 @@ pub enum GitError {
         source: io::Error,
     },
     /// Git said no.
-    #[error("{operation} ({subject}): git ended with {}{}", .status.replace(": ", " "), written(.stderr))]
+    #[error("cannot {operation} ({subject}): git ended with {}{}", .status.replace(": ", " "), written(.stderr))]
     Failed {
         /// What was attempted.
         operation: &'static str,
@@ -74,7 +74,7 @@ pub enum GitError {
         stderr: String,
     },
     /// Git took longer than it may; it was ended with all that it had started.
-    #[error("{operation} ({subject}): git did not end within {} seconds", after.as_secs())]
+    #[error("cannot {operation} ({subject}): git did not end within {} seconds", after.as_secs())]
     TimedOut {
         /// What was attempted.
         operation: &'static str,
@@ -84,7 +84,7 @@ pub enum GitError {
         after: Duration,
     },
     /// Git waited for a named pipe in the place of one of its files; it was ended with all that it had started.
-    #[error("{operation}: git waits for `{}`, which is a named pipe", path.display())]
+    #[error("cannot {operation}: git waits for `{}`, which is a named pipe", path.display())]
     Pipe {
         /// Attempted operation.
         operation: &'static str,
@@ -92,7 +92,7 @@ pub enum GitError {
         path: PathBuf,
     },
     /// Git said more than we read.
-    #[error("{operation} ({subject}): git wrote more than {limit} bytes")]
+    #[error("cannot {operation} ({subject}): git wrote more than {limit} bytes")]
     TooMuchOutput {
         /// What was attempted.
         operation: &'static str,
@@ -102,7 +102,7 @@ pub enum GitError {
         limit: usize,
     },
     /// Git said something that we do not understand.
-    #[error("{operation} ({subject}): cannot parse the output of git: {what}")]
+    #[error("cannot {operation} ({subject}): cannot parse the output of git: {what}")]
     Unreadable {
         /// What was attempted.
         operation: &'static str,
@@ -112,7 +112,7 @@ pub enum GitError {
         what: String,
     },
     /// There is no room on the disk.
-    #[error("{operation} ({subject}): the disk is full: {}", one_line(.stderr))]
+    #[error("cannot {operation} ({subject}): the disk is full: {}", one_line(.stderr))]
     Full {
         /// What was attempted.
         operation: &'static str,
@@ -122,7 +122,7 @@ pub enum GitError {
         stderr: String,
     },
     /// Another program holds a lock file of git.
-    #[error("{operation} ({subject}): another git process holds a lock: {}", one_line(.stderr))]
+    #[error("cannot {operation} ({subject}): another git process holds a lock: {}", one_line(.stderr))]
     Locked {
         /// What was attempted.
         operation: &'static str,
@@ -140,7 +140,7 @@ pub enum GitError {
         after: Duration,
     },
     /// A file could not be read or written.
-    #[error("{operation} (`{}`)", path.display())]
+    #[error("cannot {operation} (`{}`)", path.display())]
     File {
         /// What was attempted.
         operation: &'static str,
@@ -209,7 +209,7 @@ pub enum GitError {
         name: String,
     },
     /// A file that is to get lines is a symbolic link, which could lead anywhere.
-    #[error("`{}` is a symbolic link, and has to have these lines: {}", path.display(), lines.join(" "))]
+    #[error("cannot add lines to `{}`, because it is a symbolic link; these lines are missing: {}", path.display(), lines.join(" "))]
     Linked {
         /// The link.
         path: PathBuf,
@@ -455,12 +455,12 @@ mod tests {
         let shown = |status: &str, written: &str| error(status, written).to_string();
         assert_eq!(
             shown("exit status: 128", written),
-            "fetch (origin): git ended with exit status 128 and wrote `fatal: 'origin' does not appear to be a git \
+            "cannot fetch (origin): git ended with exit status 128 and wrote `fatal: 'origin' does not appear to be a git \
              repository; fatal: Could not read from remote repository; fatal: could not fetch 1 from promisor remote`"
         );
         assert_eq!(
             shown("signal: 9 (SIGKILL)", ""),
-            "fetch (origin): git ended with signal 9 (SIGKILL)"
+            "cannot fetch (origin): git ended with signal 9 (SIGKILL)"
         );
         let hint = error("exit status: 128", "fatal: bad object").hint();
         assert_eq!(hint, "fix the problem that git names, and retry");

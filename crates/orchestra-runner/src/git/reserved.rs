@@ -38,19 +38,19 @@ pub enum BoardPaths<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathRefusal {
     /// It has new files in directories of Orchestra.
-    #[error("the result has new files in `.worktrees` or `.orchestrator`, which are directories of Orchestra; remove them: {}", listed(.0))]
+    #[error("the result has new files in `.worktrees` or `.orchestrator`, which are reserved for Orchestra; remove these files: {}", listed(.0))]
     Own(Vec<PathBuf>),
     /// It changes the readable files of a board in the git directory.
-    #[error("the result changes `.projects`, and the board of the workspace is not part of commits; change the board with its tools, and undo the changes of these files: {}", listed(.0))]
+    #[error("the result changes the board's files in `.projects`, but commits must not contain the board of this workspace. Undo these changes, and change the board with its tools: {}", listed(.0))]
     Board(Vec<PathBuf>),
     /// A new path with the name of the board's directory is no directory.
-    #[error("`.projects` is the directory of a board; remove these links or files of that name: {}", listed(.0))]
+    #[error("`.projects` must be a directory, because a board is stored in it; remove these links or files of that name: {}", listed(.0))]
     NotADirectory(Vec<PathBuf>),
     /// It has new bare repositories, or changes the configuration of one.
-    #[error("the result has new bare git repositories, or a changed configuration of one, and git would use that configuration; rename `HEAD` in these directories: {}", listed(.0))]
+    #[error("the result adds bare git repositories or changes their configuration, and git would use that configuration. Rename `HEAD` in these directories: {}", listed(.0))]
     Bare(Vec<PathBuf>),
     /// The worktree has repositories that commands in the sandbox may have configured.
-    #[error("these directories are separate git repositories, and git of an agent would run the programs that their configuration names; remove their `.git`, or rename `HEAD` if they are bare repositories: {}", listed(.0))]
+    #[error("these directories are separate git repositories, whose configuration can name programs that an agent's git would run. Remove their `.git`, or rename `HEAD` if they are bare repositories: {}", listed(.0))]
     Repositories(Vec<PathBuf>),
 }
 

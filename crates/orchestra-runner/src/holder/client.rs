@@ -35,13 +35,17 @@ const MAX_WAITING: usize = 4 * MAX_IN_FLIGHT;
 /// Why there is no connection to a holder.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
-    #[error("the endpoint file of the process that runs the plans contains no address")]
+    #[error(
+        "the endpoint file of the process that runs the plans contains no address; try again in a moment"
+    )]
     Silent,
     #[error(
-        "the process that runs the plans has version {0}, whose protocol this program does not support: end that process, or use the program of that version"
+        "the process that runs the plans has version {0}, whose protocol this program does not support; end that process, or use that version of the program"
     )]
     Version(String),
-    #[error("another process listens on the socket of the process that runs the plans")]
+    #[error(
+        "another process listens on the socket of the process that runs the plans; end that process and try again"
+    )]
     Foreign,
     #[error("cannot connect to the program that runs the plans")]
     Io(#[from] io::Error),

@@ -60,13 +60,13 @@ pub enum PlaceError {
     },
     /// No path is short enough for a socket.
     #[error(
-        "no path for a socket: {} is too long as well; set XDG_RUNTIME_DIR or TMPDIR to a shorter directory",
+        "no path is short enough for a socket, because {} is too long; set XDG_RUNTIME_DIR or TMPDIR to a shorter directory",
         .0.display()
     )]
     TooLong(PathBuf),
     /// Another user created the directory for sockets.
     #[error(
-        "cannot use `{}` for a socket: it belongs to another user; set XDG_RUNTIME_DIR or TMPDIR to a directory of your own",
+        "cannot use `{}` for a socket, because it belongs to another user; set XDG_RUNTIME_DIR or TMPDIR to a directory of your own",
         .0.display()
     )]
     Taken(PathBuf),

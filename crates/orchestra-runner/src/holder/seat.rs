@@ -107,11 +107,11 @@ pub enum CallError {
     Refused(Refused),
     /// The holder went away meanwhile.
     #[error(
-        "the process that runs the plans of this workspace ended before it answered, and the request may or may not have been carried out; check the plan, and repeat the request if it was not"
+        "the process that runs the plans of this workspace ended before it answered, so the request may or may not have been carried out; check the plan before you repeat the request"
     )]
     MaybeDone,
     /// Nobody answers.
-    #[error("no process runs the plans of this workspace: {why}; nothing was done")]
+    #[error("nothing was done, because no process runs the plans of this workspace: {why}")]
     Nobody {
         /// What is known of why.
         why: String,

@@ -19,17 +19,17 @@ pub enum Fault {
     ReadOnly,
     /// Another program keeps the database.
     #[error(
-        "another program holds a lock on the plans' database; close it (a database browser, perhaps) and try again"
+        "another program holds a lock on the plans' database; close that program (such as a database browser) and try again"
     )]
     Locked,
     /// The database is damaged.
     #[error(
-        "the plans' database is damaged; stop all programs that use it and run `orchestra doctor --fix`, which rebuilds it from the readable files beside it"
+        "the plans' database is damaged. Stop all programs that use it, and run `orchestra doctor --fix` to rebuild it from the readable files beside it"
     )]
     Damaged,
     /// One event is not what was written.
     #[error(
-        "event {number} of plan {plan} is damaged; the events before it are readable: stop all programs that use the plans and run `orchestra doctor --fix`, which restores the event from the readable files"
+        "event {number} of plan {plan} is damaged, so only the events before it are readable. Stop all programs that use the plans, and run `orchestra doctor --fix` to restore the event from the readable files"
     )]
     DamagedEvent {
         /// Of which plan.
@@ -39,7 +39,7 @@ pub enum Fault {
     },
     /// The database was written by a newer program.
     #[error(
-        "the plans' database has schema {found}, this program knows up to {known}; update the program"
+        "the plans' database has schema {found}, but this program supports schemas up to {known}; update the program"
     )]
     Newer {
         /// The schema found.
@@ -49,12 +49,12 @@ pub enum Fault {
     },
     /// The file system has no write-ahead log.
     #[error(
-        "the file system of {} cannot hold the plans' database, since SQLite has no write-ahead log there: set `place = \"state\"` in your own orchestra.toml, or ORCHESTRATOR_STORAGE to a directory on a local disk", .0.display()
+        "the file system of {} does not support the plans' database, because SQLite cannot use a write-ahead log there. Set `place = \"state\"` in your own orchestra.toml, or set ORCHESTRATOR_STORAGE to a directory on a local disk", .0.display()
     )]
     NoLog(PathBuf),
     /// The plans were moved to another place.
     #[error(
-        "the plans of this directory were moved to the place of the workspace: move the directory away, and unset ORCHESTRATOR_STORAGE if it names the directory"
+        "the plans in this directory were moved, because the workspace stores its plans elsewhere now; move the directory away. If ORCHESTRATOR_STORAGE names the directory, unset the variable"
     )]
     Moved,
     /// It is another program's database.
@@ -62,17 +62,17 @@ pub enum Fault {
     Foreign(PathBuf),
     /// Somebody removed or replaced the database.
     #[error(
-        "the plans' database was removed or replaced while it was in use; this change was not saved: put it back, or restart the program to begin with an empty one"
+        "this change was not saved, because the plans' database was removed or replaced while it was in use. Put the database back, or restart the program to begin with an empty one"
     )]
     Gone,
     /// The disk did not say whether it keeps a change.
     #[error(
-        "the disk failed while a change was being written, and the change may or may not have been saved; check the disk, and whether the change is there, before you repeat it"
+        "the disk failed during a write, so the change may or may not have been saved; check the disk and the plan before you repeat the change"
     )]
     Unsure(#[source] Arc<rusqlite::Error>),
     /// Another process runs the plans of this workspace by now.
     #[error(
-        "another process runs the plans of this workspace now; this change was not saved: send the request to that process"
+        "this change was not saved, because another process now runs the plans of this workspace; send the request to that process"
     )]
     Fenced,
     /// The journal was closed, or is closing.
@@ -127,7 +127,7 @@ impl From<rusqlite::Error> for Fault {
 pub enum AppendError {
     /// Others have appended meanwhile.
     #[error(
-        "plan {plan} has {found} events, not {expected}: it has changed since it was read; read it again before you change it"
+        "plan {plan} changed after it was read: it has {found} events, not {expected}; read it again before you change it"
     )]
     Conflict {
         /// Which plan.

@@ -77,7 +77,7 @@ pub enum PlansError {
     },
     /// What plans are kept in was removed while they were run: nothing is known of them any more.
     #[error(
-        "{} was removed while its plans were running (`git clean -x` does that), and the plans are lost; {}",
+        "{} was removed while its plans were running (for example by `git clean -x`), so the plans are lost; {}",
         .storage.display(), what_is_left(.left)
     )]
     Gone {

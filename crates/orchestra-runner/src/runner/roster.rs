@@ -243,9 +243,7 @@ fn healing(
         )),
         Err(denied) => {
             if denied.agent().is_some() {
-                roster
-                    .warnings
-                    .push(format!("healing waits for your agreement: {denied}"));
+                roster.warnings.push(format!("healing waits: {denied}"));
             }
             ask(options, &denied, roster, asked);
             let mut own: BTreeMap<&ProfileName, Vec<&str>> = BTreeMap::new();

@@ -29,7 +29,7 @@ struct Parts {
 
 /// Why there can be no such run.
 #[derive(Debug, thiserror::Error)]
-#[error("the name of a {what} must have 1 to 64 letters, digits, `-` or `_`; {name:?} does not")]
+#[error("a {what} cannot have the name {name:?}; use 1 to 64 letters, digits, `-` or `_`")]
 pub struct BadRun {
     what: &'static str,
     name: String,

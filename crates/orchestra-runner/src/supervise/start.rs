@@ -68,7 +68,7 @@ pub enum StartError {
     Busy,
     /// The order is too long.
     #[error(
-        "input and environment of a job are {bytes} bytes; at most {MAX_ORDER_BYTES} can be given"
+        "the input and environment of a job have {bytes} bytes, more than the limit of {MAX_ORDER_BYTES}; shorten them"
     )]
     TooLong {
         /// How long.

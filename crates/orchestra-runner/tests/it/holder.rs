@@ -555,7 +555,7 @@ async fn what_was_left_behind_is_neither_believed_nor_fatal() {
     let nobody = third.call(call("echo", json!(1))).await.unwrap_err();
     assert_eq!(
         nobody.to_string(),
-        "no process runs the plans of this workspace: another process listens on the socket of the process that runs the plans; nothing was done"
+        "nothing was done, because no process runs the plans of this workspace: another process listens on the socket of the process that runs the plans; end that process and try again"
     );
     first.end().await;
     second.until(|role| matches!(role, Role::Holds(_))).await;

@@ -95,7 +95,7 @@ async fn events_are_kept_in_their_order_and_who_was_too_late_is_refused() {
         .unwrap_err();
     assert_eq!(
         late.to_string(),
-        "plan a has 2 events, not 1: it has changed since it was read; read it again before you change it"
+        "plan a changed after it was read: it has 2 events, not 1; read it again before you change it"
     );
     assert_eq!(add(&journal, "a", 2, json!(3)).await.seq, 4);
     assert_eq!(*journal.committed().borrow(), 4);
@@ -260,7 +260,7 @@ async fn what_another_program_wrote_is_not_touched() {
     let newer = Journal::open(root.path(), Options::default()).unwrap_err();
     assert_eq!(
         newer.to_string(),
-        "the plans' database has schema 99, this program knows up to 1; update the program"
+        "the plans' database has schema 99, but this program supports schemas up to 1; update the program"
     );
     assert!(matches!(
         Reader::new(root.path()).plans(None),

@@ -17,12 +17,12 @@ pub enum DocumentError {
     Pattern(#[from] GlobError),
     /// The expected version is no number that means anything.
     #[error(
-        "expected_version {0} is invalid: pass 0 to create the document, its version to replace that version, or -1 to write in any case"
+        "expected_version {0} is invalid; pass 0 to create the document, its current version to replace it, or -1 to write in any case"
     )]
     Expected(i64),
     /// There is too much of it.
     #[error(
-        "the document has {bytes} bytes with its metadata, at most {} are allowed; split it",
+        "the document and its metadata have {bytes} bytes, but at most {} are allowed; split the document",
         NewDocument::MAX_BYTES
     )]
     TooLarge {

@@ -117,7 +117,7 @@ pub enum DocumentPathError {
     Empty,
     /// It is too long.
     #[error(
-        "the path of a document has {bytes} bytes, at most {} are allowed",
+        "the path of a document has {bytes} bytes, but at most {} are allowed",
         DocumentPath::MAX_BYTES
     )]
     TooLong {
@@ -126,7 +126,7 @@ pub enum DocumentPathError {
     },
     /// One of its names is too long.
     #[error(
-        "a name in the path of a document has {bytes} bytes, at most {} are allowed",
+        "a part of the path of a document has {bytes} bytes, but at most {} are allowed",
         DocumentPath::MAX_NAME_BYTES
     )]
     NameTooLong {
@@ -135,7 +135,7 @@ pub enum DocumentPathError {
     },
     /// It has too many names.
     #[error(
-        "the path of a document has {names} names, at most {} are allowed",
+        "the path of a document has {names} parts, but at most {} are allowed",
         DocumentPath::MAX_NAMES
     )]
     TooDeep {

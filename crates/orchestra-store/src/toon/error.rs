@@ -32,7 +32,7 @@ pub enum FileFault {
     Truncated,
     /// A later version of the program wrote it.
     #[error(
-        "has schema {found}, but this program supports up to {known}; use a newer version of the program"
+        "has schema {found}, but this program supports schemas up to {known}; use a newer version of the program"
     )]
     NewerSchema {
         /// What the file says.

@@ -448,7 +448,7 @@ fn errors_name_file_line_and_field() {
     check(
         "schema: 1",
         "schema: 7",
-        ":1: schema: has schema 7, but this program supports up to 1; use a newer version of the program",
+        ":1: schema: has schema 7, but this program supports schemas up to 1; use a newer version of the program",
     );
     check(
         "title: T\n",

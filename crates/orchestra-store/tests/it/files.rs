@@ -525,7 +525,7 @@ fn broken_files_are_left_alone_and_told() {
     check(
         "schema: 1",
         "schema: 2",
-        "MA-3.toon:1: schema: has schema 2, but this program supports up to 1",
+        "MA-3.toon:1: schema: has schema 2, but this program supports schemas up to 1",
     );
     check(
         "title: First\n",

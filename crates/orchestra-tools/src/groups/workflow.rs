@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_next_task",
             "Get next task",
             Effect::Move,
-            "Return the next task to work on, and the reason; `agent` claims it for 30 minutes.",
+            "Return the next task to work on and why it is next; pass `agent` to claim it for 30 minutes.",
             next,
         ),
         Tool::new(

@@ -73,19 +73,19 @@ enum Broken {
     Skill(#[from] SkillError),
     #[error("the name of a file is not UTF-8: {0}")]
     Name(String),
-    #[error("the limit of {MAX_SKILLS} skills is reached")]
+    #[error("the workspace has more than {MAX_SKILLS} skills; remove some of them")]
     Many,
     #[error("the directories of the skill are nested more than {MAX_DEPTH} deep")]
     Deep,
     #[error("{0} has more than {MAX_FILE_BYTES} bytes")]
     LargeFile(String),
     #[error(
-        "the skills read before this one already reach the limit of {MAX_PLACES} files and directories or {MAX_BYTES} bytes"
+        "the skills before this one reach the limit for all skills together: {MAX_PLACES} files and directories, or {MAX_BYTES} bytes; remove skills that are not needed"
     )]
     Full,
     #[error("cannot read {0}: {kind}", kind = .1.kind())]
     Read(String, io::Error),
-    #[error("the time limit of the scan was reached before this skill was read")]
+    #[error("the scan reached its time limit before it read this skill")]
     Late,
 }
 

@@ -102,7 +102,7 @@ function askRetry(model, plan, done) {
   };
   tell();
   const list = failed.map((job, index) => h("li", {}, h("label", {}, choices[index] ?? stateIcon(job.status), " ", job.name), job.error && h("small.problem", {}, job.error.slice(0, 200))));
-  const box = dialog(`Retry: ${plan.name}`, [h("section.preview", {}, h("h3", {}, `Failed jobs (${failed.length})`), h("ul.jobs", {}, list)), follows, check("fresh", "Start in new worktrees", "The changes in their present worktrees are lost. Otherwise the jobs continue with them.")], {
+  const box = dialog(`Retry: ${plan.name}`, [h("section.preview", {}, h("h3", {}, `Failed jobs (${failed.length})`), h("ul.jobs", {}, list)), follows, check("fresh", "Start in new worktrees", "The jobs lose the changes in their old worktrees. Without this option, the jobs continue with these changes.")], {
     submit: "Retry",
     onSubmit: async (form) => {
       const ids = chosen();

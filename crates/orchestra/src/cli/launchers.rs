@@ -28,10 +28,10 @@ struct OrchestratorCli {
     /// Plugin list
     #[arg(long, value_name = "FILE", default_value = "plugins.yaml")]
     config: PathBuf,
-    /// Address to listen on [default: the address in the list, else localhost:50100]
+    /// Address to listen on [default: `listen_addr` in the plugin list, else localhost:50100]
     #[arg(long, value_name = "HOST:PORT")]
     listen_addr: Option<String>,
-    /// Certificate directory [default: the directory in the list, else ~/.orchestra/certs]
+    /// Certificate directory [default: `certs_dir` in the plugin list, else ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     certs_dir: Option<String>,
 }

@@ -129,7 +129,9 @@ pub(crate) enum ArgumentError {
     #[error("`{0}` is given twice")]
     Twice(String),
     /// It has an integer that no value holds.
-    #[error("`{0}` has an integer of more than 64 bits; `--args` passes it on as it is")]
+    #[error(
+        "`{0}` has an integer of more than 64 bits; pass it with `--args`, which does not change it"
+    )]
     Large(String),
     /// It is not what the tool takes.
     #[error("`{name}` takes {expected} as JSON")]
@@ -345,7 +347,7 @@ mod tests {
             ("limit=\"5\"", "`limit` takes integer as JSON"),
             (
                 "any=[18446744073709551616]",
-                "`any` has an integer of more than 64 bits; `--args` passes it on as it is",
+                "`any` has an integer of more than 64 bits; pass it with `--args`, which does not change it",
             ),
             ("maybe=soon", "`maybe` takes integer or null as JSON"),
             ("deep=true", "missing argument `title`"),

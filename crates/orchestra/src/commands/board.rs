@@ -17,7 +17,7 @@ use crate::{
     output::{self, Format},
 };
 
-/// Move, merge or accept the board
+/// Move or merge boards, or accept a board that you did not create
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -26,10 +26,14 @@ pub(crate) enum ManifestError {
     #[error(transparent)]
     File(#[from] FileError),
     /// It is no manifest.
-    #[error("{PATH}: {0}; restore it, or delete it to have every installed file treated as edited")]
+    #[error(
+        "cannot parse {PATH}: {0}; restore the file, or delete it. If you delete it, every installed file counts as edited"
+    )]
     Parse(serde_json::Error),
     /// A later program wrote it.
-    #[error("{PATH} has schema {0}, this program knows {SCHEMA}; use a newer orchestra")]
+    #[error(
+        "{PATH} has schema {0}, but this program supports schemas up to {SCHEMA}; use a newer orchestra"
+    )]
     Newer(u32),
 }
 

@@ -181,7 +181,7 @@ fn who_has_no_certificate_and_may_sign_none_is_told_what_to_do() {
     let empty = Workspace::new();
     let refused = said(bridge(&empty, &orchestrator), "");
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    for helps in ["`orchestra up`", "`orchestra certs init` creates"] {
+    for helps in ["`orchestra up`", "`orchestra certs init` to create"] {
         assert!(refused.err.contains(helps), "{refused:?}");
     }
     assert!(!certs(&empty).join("ca.crt").exists());

@@ -43,7 +43,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       engine       Start `orchestra-engine`, which serves the memory of the workspace over gRPC
       hook         Store a hook event of a coding agent, read as JSON from stdin
       doctor       Check the board, plans, configurations, git and certificates, and repair them
-      board        Move, merge or accept the board
+      board        Move or merge boards, or accept a board that you did not create
       sync         Exchange the board with other clones through a git remote
       log          Show who changed what on the board, and when
       audit        Check the audit log of tool calls for manipulation

@@ -533,5 +533,5 @@ fn read_only_git_directory_with_the_board_refuses_changes_and_names_the_ways_out
     let text = format!("{}{}", doctor.out, doctor.err);
     assert!(text.contains("sandbox.filesystem.allowWrite"), "{doctor:?}");
     let init = run(&["init"]).unwrap();
-    assert!(init.err.contains("outside of a sandbox"), "{init:?}");
+    assert!(init.err.contains("outside of the sandbox"), "{init:?}");
 }

@@ -512,7 +512,7 @@ fn board_that_a_sparse_checkout_leaves_out_is_reported_and_comes_back() {
     ] {
         let refused = scene.repository.run(&main, words);
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        let hint = "git tracks .projects, but the checkout does not have it";
+        let hint = "git tracks `.projects`, but the directory is missing in the checkout";
         assert!(refused.err.contains(hint), "{refused:?}");
         assert!(!refused.err.contains("orchestra init"), "{refused:?}");
     }

@@ -397,7 +397,7 @@ fn definition_that_is_too_long_to_be_shown_is_approved_by_its_fingerprint_alone(
     assert_eq!(code, Some(5), "{shown}");
     assert!(!shown.contains("[y/N]"), "{shown}");
     for hint in [
-        "shorten the definition",
+        "Shorten the command line",
         "approve theirs --json",
         "--fingerprint",
     ] {
@@ -729,7 +729,9 @@ fn link_in_the_place_of_a_directory_of_a_sandbox_is_asked_for_and_never_leads_ou
         let named = workspace.run(["mcp", "--mcp-config", ".mcp.json", "test", name]);
         for tested in [approved, named] {
             assert!(
-                tested.out.contains("leads out of the workspace"),
+                tested
+                    .out
+                    .contains("through a symbolic link out of the workspace"),
                 "{tested:?}"
             );
         }
@@ -753,7 +755,7 @@ fn state_and_configuration_of_orchestra_are_no_paths_of_a_sandbox() {
     for name in ["state", "config"] {
         let tested = workspace.run(["mcp", "--mcp-config", "servers.json", "test", name]);
         assert!(
-            tested.out.contains("state or configuration of Orchestra"),
+            tested.out.contains("Orchestra's state or configuration"),
             "{tested:?}"
         );
     }

@@ -325,7 +325,7 @@ fn what_is_no_model_is_not_installed() {
     fs::remove_file(place.join("tokenizer.json")).unwrap();
     let refused = model(&workspace, &["install", place.to_str().unwrap()]);
     assert!(
-        refused.err.contains("contains no tokenizer.json")
+        refused.err.contains("tokenizer.json is missing")
             && refused.err.contains("broken: there is no model"),
         "{refused:?}"
     );

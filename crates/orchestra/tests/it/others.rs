@@ -188,10 +188,8 @@ fn a_short_list_of_tools_is_about_the_built_in_ones() {
     let unknown = workspace.run(flags("task,shell"));
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(
-        unknown.err.contains("unknown tool group shell: ")
-            && unknown
-                .err
-                .contains("server:NAME selects an upstream server"),
+        unknown.err.contains("unknown tool group shell; ")
+            && unknown.err.contains("upstream server, use server:NAME"),
         "{unknown:?}"
     );
     // One that waits to be approved may be chosen before it is.

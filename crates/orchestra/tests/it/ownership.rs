@@ -56,7 +56,7 @@ fn give_away(path: &Path) -> bool {
 fn assert_refused(said: &Said, path: &Path, next_step: &str) {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert_eq!(said.err.lines().count(), 1, "{}", said.err);
-    for part in [&*path.display().to_string(), "belongs to", next_step] {
+    for part in [&*path.display().to_string(), "the owner is ", next_step] {
         assert!(said.err.contains(part), "{part}: {}", said.err);
     }
 }
@@ -126,7 +126,7 @@ fn directory_that_other_users_can_write_is_refused_despite_sticky_bit() {
     let shared = workspace.path();
     fs::create_dir_all(shared.join("own")).unwrap();
     fs::create_dir(shared.join(".projects")).unwrap();
-    let own = "; use a directory of your own, or --workspace";
+    let own = "; use a directory of your own, or name one with --workspace";
     for (mode, next_step) in [(0o1777, own), (0o777, "run `chmod go-w ")] {
         set_mode(&shared, mode);
         for directory in [shared.clone(), shared.join("own")] {
@@ -182,8 +182,8 @@ fn home_and_root_directory_get_no_board_and_no_client_files() {
         let refused = said(command_in(&workspace, directory, arguments), "");
         assert_eq!(refused.code, Some(2), "{arguments:?}: {refused:?}");
         assert!(
-            refused.err.contains("directory, where no board is created")
-                || refused.err.contains("belongs to root"),
+            refused.err.contains("cannot create a board in ")
+                || refused.err.contains("the owner is root"),
             "{}",
             refused.err
         );
@@ -195,7 +195,7 @@ fn home_and_root_directory_get_no_board_and_no_client_files() {
         &["memory", "list"],
     ] {
         let refused = said(command_in(&workspace, &home, arguments), "");
-        let hint = "run `orchestra init` in the directory of a project";
+        let hint = "Run `orchestra init` in the directory of a project";
         assert!(refused.err.contains(hint), "{arguments:?}: {refused:?}");
     }
     // What needs no board works there.

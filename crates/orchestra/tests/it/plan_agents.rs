@@ -296,7 +296,7 @@ fn healer_of_the_user_does_no_work_that_a_file_of_the_workspace_gives_it() {
     rig.run(&["plan", "delete", "Plan"]);
     let ran = rig.plan("jobs:\n- {producerId: one, task: One, work: '@agent Do it.'}\n");
     assert_eq!(ran.code, Some(6), "{ran:?}");
-    assert!(ran.out.contains("is named by plans.agent"), "{ran:?}");
+    assert!(ran.out.contains("names it as plans.agent"), "{ran:?}");
     assert_eq!(rig.runs(), 0, "{:?}", rig.started());
 }
 
@@ -332,7 +332,8 @@ fn profile_that_a_file_of_the_workspace_defines_starts_once_the_user_agrees() {
     let ran = rig.plan(work);
     assert_eq!(ran.code, Some(6), "{ran:?}");
     assert!(
-        ran.out.contains("is defined by a file of the workspace"),
+        ran.out
+            .contains("because a file of the workspace defines it"),
         "{ran:?}"
     );
     assert!(ran.err.contains("[agents.claude] is not used"), "{ran:?}");
@@ -506,7 +507,7 @@ fn program_of_the_workspace_is_agreed_to_with_its_content() {
     let ran = rig.plan(work);
     assert_eq!(ran.code, Some(6), "{ran:?}");
     for part in [
-        "agent `theirs` changed after you agreed to it",
+        "agent `theirs` changed after you approved it",
         "now file of the workspace: tools/agent (SHA-256 ",
     ] {
         assert!(ran.out.contains(part), "{part}: {ran:?}");

@@ -374,7 +374,7 @@ fn paths_of_orchestra_and_bare_repositories_that_a_job_commits_are_refused() {
         (
             "mkdir -p in/a/objects in/a/refs; echo x > in/a/objects/x; echo x > in/a/refs/x\n\
              echo 'ref: refs/heads/x' > in/a/HEAD",
-            "new bare git repositories",
+            "adds bare git repositories",
         ),
     ] {
         let said = run_confined(&workspace, line);

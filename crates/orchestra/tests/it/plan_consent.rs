@@ -46,7 +46,7 @@ fn validate_run_and_tools_say_beforehand_which_agents_may_start() {
 #[test]
 fn healer_that_waits_for_consent_or_is_off_is_warned_of_beforehand() {
     let healer = "[plans]\nhealer = \"claude\"\n";
-    let awaits = "healing waits for your agreement: agent `claude` is named by plans.healer of a file of the workspace";
+    let awaits = "healing waits: agent `claude` needs your approval, because only a file of the workspace names it as plans.healer";
     let is_off = "healing is off, although plans.healer names `claude`: plans.heal_attempts is 0";
     for (shared, own, expected) in [
         (healer, "", Some(awaits)),

@@ -76,7 +76,7 @@ pub struct TrustedIssuer {
 #[derive(Debug, thiserror::Error)]
 pub enum OAuthError {
     /// The path of the resource has segments that routes cannot have.
-    #[error("no part of the path of {0} may begin with : or *")]
+    #[error("a part of the path of {0} begins with `:` or `*`; use a path without such parts")]
     Path(Box<ServiceUrl>),
     /// Nobody is trusted.
     #[error("no trusted issuer is configured")]
@@ -135,7 +135,7 @@ enum Denied {
     Critical,
     #[error("this token is not an access token")]
     Type,
-    #[error("token is bound to a key (`cnf`), which is not supported")]
+    #[error("this token is bound to a key (`cnf`), which is not supported")]
     Bound,
     #[error("the subject of this token is empty")]
     Subject,

@@ -187,7 +187,7 @@ pub struct LineText {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OutputError {
     /// More rules than are looked at.
-    #[error("there are more than {MAX_RULES} rules")]
+    #[error("there are more than {MAX_RULES} rules; remove some of them")]
     TooMany,
     /// A text is empty or too long.
     #[error("`{text}` must have 1 to {MAX_TEXT_CHARS} characters")]
@@ -212,7 +212,7 @@ pub enum OutputError {
         what: String,
     },
     /// A grace that is too long.
-    #[error("`final_grace_ms` is at most {MAX_GRACE_MS}")]
+    #[error("`final_grace_ms` must be at most {MAX_GRACE_MS}")]
     Grace,
 }
 

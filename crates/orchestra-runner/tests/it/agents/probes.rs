@@ -85,8 +85,9 @@ async fn a_program_that_is_not_there_is_said_with_what_is() {
     assert_eq!(error.code(), "agent_not_installed");
     assert_eq!(
         error.to_string(),
-        "the program `codex` of agent `codex` is not installed; installed here: aider, claude; another is configured \
-         as [agents.<name>] with `program` and `arguments` in your own orchestra.toml"
+        "the program `codex` of agent `codex` is not installed; install it, or name an agent with an installed \
+         program (aider, claude). To define one, set `program` and `arguments` of [agents.<name>] in your own \
+         orchestra.toml"
     );
     let error = agents.choose("nobody").await.unwrap_err();
     assert_eq!(error.code(), "agent_unknown");

@@ -164,7 +164,9 @@ async fn it_ends_as_it_is_told_each_run_in_another_way() {
     assert_eq!(verdicts[4].0, Verdict::Success);
     let evidence = read_evidence(worktree.path(), "j").unwrap().unwrap();
     assert_eq!(evidence.summary, "All is well.");
-    assert!(matches!(&verdicts[5].0, Verdict::Failed { why } if why.contains("no script found")));
+    assert!(
+        matches!(&verdicts[5].0, Verdict::Failed { why } if why.contains("no script was found"))
+    );
 }
 
 #[tokio::test]

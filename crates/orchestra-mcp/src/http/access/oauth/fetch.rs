@@ -38,15 +38,17 @@ pub(super) enum FetchError {
     Status { url: Url, status: StatusCode },
     #[error("the response of {0} exceeds {MOST_BYTES} bytes")]
     Long(Url),
-    #[error("the response of {url} is not metadata of an authorization server (RFC 8414)")]
+    #[error("the response of {url} is not the metadata of an authorization server (RFC 8414)")]
     Description {
         url: Url,
         #[source]
         source: serde_json::Error,
     },
-    #[error("the response of {0} describes another issuer")]
+    #[error(
+        "the metadata at {0} names another issuer than the configured one; correct the configured issuer"
+    )]
     Other(Url),
-    #[error("the response of {0} contains no `jwks_uri` with https")]
+    #[error("the metadata at {0} has no `jwks_uri` with https")]
     Place(Url),
     #[error("the keys at {url} cannot be used")]
     Keys {

@@ -59,7 +59,7 @@ pub use tree_removal::remove_tree;
 pub use uri::file_uri;
 pub use words::{
     CodePaths, Loads, MAX_PATH_BYTES, MOVES, Parts, build_file_rules, build_files, command_words,
-    directory_words, is_build_file, is_plain, is_plain_line, is_unclear, known_build_files, parts,
-    shell_lines, shell_words, spellings,
+    directory_words, is_build_file, is_plain, is_plain_line, is_unclear, known_build_files,
+    node_packages, parts, shell_lines, shell_words, spellings,
 };
 pub use yaml::{TooDeep, check_yaml_depth};

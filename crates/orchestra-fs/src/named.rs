@@ -2,6 +2,7 @@
 
 mod code;
 mod compiled;
+mod installed;
 mod main_files;
 mod manifest;
 

@@ -56,6 +56,7 @@ pub use board::{
     BoardEntry, BoardListing, BoardReference, BoardTree, Pushed, TreeRefusal, shown_remote,
 };
 pub use branches::{Base, Target, TargetChoice};
+pub(crate) use call::ALWAYS;
 pub use checkout::CheckoutRefusal;
 pub use commit::{CommitRefusal, Committed};
 pub use diff::{Change, ChangeKind, DiffStats, Patch};

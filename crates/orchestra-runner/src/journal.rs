@@ -39,7 +39,7 @@ pub use id::{DatabaseId, Identity};
 pub use import::{ImportError, Original, OriginalJob, OriginalPlan, originals, read_original};
 pub(crate) use import::{candidates, is_original};
 pub use reader::{Page, PlanRow, Reader};
-pub use rebuild::{Rebuilt, rebuild};
+pub use rebuild::{FromFiles, Rebuilt, rebuild};
 pub(crate) use schema::end_rebuild;
 pub use schema::{BUSY_TIMEOUT, DATABASE};
 use writer::{Queued, Work, Writer};

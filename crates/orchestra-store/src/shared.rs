@@ -412,6 +412,7 @@ impl Shared {
         let limits = Limits {
             chunks: self.options.max_chunks,
             memory_bytes: self.options.max_memory_bytes,
+            makes_room: self.options.makes_room,
         };
         let mut writing = Writing::new(connection, words, limits, self.options.clock.now());
         writing.stand_on(self.options.files.as_ref(), &self.paths.projects);
@@ -759,6 +760,7 @@ fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
         let limits = Limits {
             chunks: options.max_chunks,
             memory_bytes: options.max_memory_bytes,
+            makes_room: options.makes_room,
         };
         let mut writing = Writing::new(&connection, &mut words, limits, options.clock.now());
         let loaded = writing

@@ -41,6 +41,8 @@ pub struct Options {
     pub max_chunks: u64,
     /// The most bytes of the remembered texts of one project, and of its sessions.
     pub max_memory_bytes: u64,
+    /// Whether superseded texts and sessions of hook events are removed when a project is full.
+    pub makes_room: bool,
     /// Where the database is, and what the readable files are.
     pub home: Home,
     /// Decides whether it is still there; `None` where no configuration decides that.
@@ -57,6 +59,7 @@ impl Default for Options {
             flush: true,
             max_chunks: 100_000,
             max_memory_bytes: 256 * 1024 * 1024,
+            makes_room: true,
             home: Home::Checkout,
             check: None,
         }

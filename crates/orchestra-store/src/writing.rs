@@ -61,6 +61,8 @@ pub(crate) struct Limits {
     pub(crate) chunks: u64,
     /// The most bytes of either.
     pub(crate) memory_bytes: u64,
+    /// Whether superseded texts and sessions of hook events are removed when a project is full.
+    pub(crate) makes_room: bool,
 }
 
 /// The board inside one transaction of the writer.

@@ -111,11 +111,7 @@ impl Tree {
 
     /// Puts the file of a command or an import of the nearest package: `npx NAME` runs a command of the package itself.
     fn put_command(&mut self, from: &Path, name: &str, candidates: &mut Candidates) {
-        let Some(Entry::Directory(start)) = self.find(Path::new(""), &self.top.join(from)) else {
-            return;
-        };
-        let directories = start.ancestors().map(Path::to_owned);
-        for directory in directories.collect::<Vec<_>>() {
+        for directory in self.above(from) {
             let Some(manifest) = self.manifest(&directory) else {
                 continue;
             };
@@ -137,16 +133,9 @@ impl Tree {
     /// link to a file of the package.
     fn put_installed(&mut self, from: &Path, name: &str, candidates: &mut Candidates) {
         let is_top = from.as_os_str().is_empty();
-        let start = match is_top {
-            true => Some(Entry::Directory(PathBuf::new())),
-            false => self.find(Path::new(""), &self.top.join(from)),
-        };
-        let Some(Entry::Directory(start)) = start else {
-            return;
-        };
-        for directory in start.ancestors() {
+        for directory in self.above(from) {
             let seen = match is_top {
-                true => directory.to_owned(),
+                true => directory,
                 false => self.top.join(directory),
             };
             let path = seen.join("node_modules/.bin").join(name);
@@ -167,7 +156,7 @@ impl Tree {
     }
 
     /// The manifest of a directory, by its path below the top; `None` where there is none.
-    fn manifest(&mut self, below: &Path) -> Option<Manifest> {
+    pub(super) fn manifest(&mut self, below: &Path) -> Option<Manifest> {
         if let Some(manifest) = self.manifests.get(below) {
             return Some(manifest.clone());
         }

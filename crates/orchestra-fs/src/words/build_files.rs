@@ -15,6 +15,8 @@ const NODE: &[&str] = &[
     "pnpm-lock.yaml",
     "pnpm-workspace.yaml",
     ".pnpmfile.cjs",
+    ".pnpmfile.mjs",
+    "pnpmfile.js",
     "yarn.lock",
     ".yarnrc",
     ".yarnrc.yml",
@@ -26,6 +28,7 @@ const NODE: &[&str] = &[
     "deno.jsonc",
     "deno.lock",
     ".pnp.cjs",
+    ".pnp.js",
     ".pnp.loader.mjs",
     "ecosystem.config.cjs",
     "ecosystem.config.js",
@@ -74,6 +77,8 @@ const GO: &[&str] = &["go.mod", "go.sum", "go.work", "go.work.sum"];
 const NODE_SETTINGS: &[&str] = &[
     ".npmrc",
     ".pnpmfile.cjs",
+    ".pnpmfile.mjs",
+    "pnpmfile.js",
     ".yarnrc",
     ".yarnrc.yml",
     "bunfig.toml",
@@ -154,14 +159,20 @@ const COMMON: &[Tool] = &[
             "docker-compose.override.yml",
         ],
     ),
-    (&["mix", "elixir", "iex"], &["mix.exs", "mix.lock"]),
+    (
+        &["mix", "elixir", "iex"],
+        &["mix.exs", "mix.lock", ".iex.exs"],
+    ),
     (
         &["nix", "nix-shell", "nix-build"],
         &["flake.nix", "flake.lock", "default.nix", "shell.nix"],
     ),
     (&["swift"], &["Package.swift", "Package.resolved"]),
     (&["clj", "clojure"], &["deps.edn"]),
-    (&["dart", "flutter"], &["pubspec.yaml", "pubspec.lock"]),
+    (
+        &["dart", "flutter"],
+        &["pubspec.yaml", "pubspec.lock", "pubspec_overrides.yaml"],
+    ),
     (&["zig"], &["build.zig", "build.zig.zon"]),
     (
         &["mise"],
@@ -369,11 +380,12 @@ const NAMED: &[Tool] = &[
 ];
 
 /// Programs with rules for the names of their files.
-const RULES: [(&[&str], Rule); 4] = [
+const RULES: [(&[&str], Rule); 5] = [
     (&["dotnet", "msbuild"], is_project),
     (&["just"], is_justfile),
     (&["mise"], is_mise_file),
     (&["nim", "nimble"], is_nim_file),
+    (&["swift"], is_swift_manifest),
 ];
 
 /// Programs that take from the files of their language which code they run.
@@ -443,6 +455,12 @@ fn is_mise_file(name: &Path) -> bool {
 /// Returns whether Nim reads a file, by its name.
 fn is_nim_file(name: &Path) -> bool {
     has_one_of(name, &[""], &[".nims", ".nimble", "nim.cfg"])
+}
+
+/// Returns whether Swift reads a file in place of `Package.swift`, by its name.
+fn is_swift_manifest(name: &Path) -> bool {
+    let name = name.as_os_str().to_ascii_lowercase();
+    has_one_of(Path::new(&name), &["package@swift-"], &[".swift"])
 }
 
 /// Returns whether a name begins and ends with one of some texts.

@@ -17,8 +17,8 @@ use std::{
 
 pub use orchestra_fs::Content;
 use orchestra_fs::{
-    Code, CodePaths, Entry, Loads, Tree, Unlisted, build_file_rules, build_files, is_plain,
-    is_plain_line, is_unclear, parts, shell_words, spellings,
+    Code, CodePaths, Entry, Loads, Tree, Unlisted, build_file_rules, build_files, command_words,
+    is_plain, is_plain_line, is_unclear, node_packages, parts, shell_words, spellings,
 };
 use orchestra_secret::is_secret_name;
 
@@ -404,6 +404,7 @@ impl Search<'_> {
         let words = line.iter().flat_map(|word| shell_words(word));
         let words: Vec<&str> = words.collect();
         self.members(&words);
+        self.packages_of(line)?;
         self.note_directories(line);
         self.manifests(&line[0], &words)?;
         self.note_lookups(line);
@@ -609,6 +610,21 @@ impl Search<'_> {
     fn unknown(&mut self, below: PathBuf, why: String) -> Result<(), Gap> {
         self.covered.is_unclear = true;
         self.insert(below, Content::Unreadable(why))
+    }
+
+    /// Covers the programs of the installed packages that a command line runs by their names.
+    fn packages_of(&mut self, line: &[String]) -> Result<(), Gap> {
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        for package in node_packages(&command_words(&words)) {
+            for base in self.own.clone() {
+                let found = self.tree.package(&base, &package);
+                self.covered.is_unclear |= found.is_unclear;
+                for path in found.paths.iter().chain(&found.manifests) {
+                    self.named(path)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Looks for manifests also in the directories of the members that a command line names.

@@ -159,6 +159,47 @@ fn installed_program_of_a_package_runner_is_covered_through_its_link_and_above_i
 }
 
 #[test]
+fn installed_package_of_a_package_runner_is_covered_and_others_with_its_name_are_unclear() {
+    for line in [
+        "npx -y @a/srv",
+        "npx -y srv@1.0.0",
+        "npm exec -y -- @a/srv",
+        "bunx @a/srv",
+        "deno run -A npm:@a/srv",
+    ] {
+        let name = match line.contains('@') && !line.contains("@a") {
+            true => "srv",
+            false => "@a/srv",
+        };
+        let package = format!("workspace/node_modules/{name}");
+        let world = World::new();
+        let servers = json!({"mcpServers": {"a": server(line)}});
+        world.write(FILE, &servers.to_string());
+        world.approve("a");
+        // The name of a package may differ from that of its directory.
+        world.write(
+            "workspace/node_modules/b/package.json",
+            r#"{"name": "@a/srv"}"#,
+        );
+        assert_eq!(states(&world.find()), [("a", "needs_approval")], "{line}");
+        let manifest = format!("{package}/package.json");
+        world.write(&manifest, r#"{"bin": {"other": "x.js"}}"#);
+        for changed in [
+            &*manifest,
+            &format!("{package}/x.js"),
+            "workspace/node_modules/.bin/other",
+            "workspace/node_modules/.bin/srv",
+        ] {
+            world.approve("a");
+            assert_eq!(states(&world.find()), [("a", "enabled")], "{line}");
+            world.write(changed, r#"{"bin": {"other": "x.js"}, "main": "y.js"}"#);
+            let found = states(&world.find())[0].1.to_owned();
+            assert_eq!(found, "needs_approval", "{line}: {changed}");
+        }
+    }
+}
+
+#[test]
 fn manifest_that_cannot_be_parsed_changes_the_server_unless_its_approval_has_the_notice() {
     let world = World::new();
     let manifest = "[package]\nname = \"server\"\n";

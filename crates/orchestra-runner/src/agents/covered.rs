@@ -8,7 +8,7 @@ use std::{
 
 use orchestra_fs::{
     Code, CodePaths, Content, Entry, Loads, Tree, Unlisted, command_words, is_unclear,
-    known_build_files, parts, shell_lines, spellings,
+    known_build_files, node_packages, parts, shell_lines, spellings,
 };
 use orchestra_plan::work::Effort;
 
@@ -59,6 +59,8 @@ pub(crate) struct Covered {
 enum Text {
     /// Directory whose files run without being named.
     Code(Loads, String),
+    /// Package that is run by its name.
+    Package(String),
     /// Part of a word of a command or a variable.
     Part(String),
     /// Part of another text, such as a prompt.
@@ -68,7 +70,7 @@ enum Text {
 /// Texts of a profile that may name entries.
 #[derive(Debug, Default)]
 struct Texts {
-    /// Directories of code come first, then the parts of words, those of the words with the fewest parts first. Words
+    /// Packages and directories of code come first, then the parts of words, those of the words with the fewest parts first. Words
     /// with blanks come last: most of them are prompts.
     all: Vec<Text>,
     /// Names of files that the programs of the command lines read.
@@ -262,6 +264,8 @@ impl Texts {
             // A word with blanks that is no line of a known shell may be a line all the same, or a prompt.
             whole.extend(CodePaths::of(line.iter().copied()).paths);
             texts.build_files.extend(known_build_files(&commands));
+            let packages = node_packages(&commands).into_iter().map(Text::Package);
+            texts.all.extend(packages);
             texts.is_unclear |= is_unclear(line.iter().copied());
             let lines = shell_lines(line.iter().copied()).into_iter();
             shell.extend(lines.map(str::to_owned));
@@ -310,7 +314,7 @@ fn bases(tree: &mut Tree, texts: &[Text]) -> (Vec<PathBuf>, bool) {
     let mut bases = vec![PathBuf::new()];
     let parts = texts.iter().filter_map(|text| match text {
         Text::Part(part) => Some(part),
-        Text::Code(..) | Text::Prompt(_) => None,
+        Text::Code(..) | Text::Package(_) | Text::Prompt(_) => None,
     });
     let parts: BTreeSet<&String> = parts.collect();
     let is_complete = parts.len() <= MAX_PARTS;
@@ -348,11 +352,22 @@ impl Text {
                     is_unclear |= *loads == Loads::Home;
                     found.extend(code(tree, *loads, &below, &base.join(path)));
                 }
+                Self::Package(package) => {
+                    let files = tree.package(base, package);
+                    is_unclear |= files.is_unclear;
+                    for path in files.paths.into_iter().chain(files.manifests) {
+                        let target = find(tree, &path);
+                        found.extend(target.map(|target| (path, target)));
+                    }
+                }
                 Self::Part(part) | Self::Prompt(part) => {
                     let candidates = tree.candidates(base, Path::new(part));
                     is_unclear |= candidates.is_unclear;
                     let paths = candidates.paths.into_iter().chain(candidates.manifests);
                     for path in paths.map(|path| base.join(path)) {
+                        let path = path
+                            .strip_prefix(tree.top())
+                            .map_or(path.clone(), Path::to_owned);
                         let target = find(tree, &path);
                         found.extend(target.map(|target| (path, target)));
                     }

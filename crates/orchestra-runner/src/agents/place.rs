@@ -1,5 +1,6 @@
 //! Files within a worktree that are reached without following a link: a job may have put links where
-//! we write and read, and no path of ours may lead through one.
+//! we write and read, and no path of ours may lead through one. The files of git are none of them: their settings name
+//! programs.
 
 use std::{
     fs::File,
@@ -15,6 +16,9 @@ use rustix::{
 
 /// The directory of a worktree that is ours: it is never committed.
 pub const PRIVATE_DIRECTORY: &str = ".orchestrator";
+
+/// Name of the directory or file by which git finds a repository.
+const GIT: &str = ".git";
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
@@ -88,6 +92,12 @@ fn parent<'a>(
     let mut names = Vec::new();
     for component in path.components() {
         match component {
+            Component::Normal(name) if name.eq_ignore_ascii_case(GIT) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "the path leads to files of git",
+                ));
+            }
             Component::Normal(name) => names.push(name),
             Component::CurDir => {}
             _ => return Err(outside()),
@@ -134,6 +144,23 @@ mod tests {
         remove(root.path(), path).unwrap();
         remove(root.path(), Path::new("not/there")).unwrap();
         assert!(read(root.path(), path, 10).is_err());
+    }
+
+    #[test]
+    fn files_of_git_are_refused() {
+        let root = tempfile::tempdir().unwrap();
+        for path in [".git", ".GIT", "a/.git", ".git/config"] {
+            let path = Path::new(path);
+            for refused in [
+                write(root.path(), path, b"x"),
+                append(root.path(), path, b"x"),
+                remove(root.path(), path),
+                read(root.path(), path, 100).map(drop),
+            ] {
+                let refusal = refused.unwrap_err().to_string();
+                assert_eq!(refusal, "the path leads to files of git");
+            }
+        }
     }
 
     #[test]

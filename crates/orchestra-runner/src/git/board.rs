@@ -24,8 +24,8 @@ const MAX_BYTES: usize = 256 << 20;
 /// Most bytes of a path, and most names in it.
 const MAX_PATH_BYTES: usize = 4096;
 const MAX_DEPTH: usize = 32;
-/// Most bytes of the list of files.
-const MAX_LISTING: usize = 64 << 20;
+/// Most bytes of the list of files and directories. Directories without files are listed as well, so that it ends.
+const MAX_LISTING: usize = 128 << 20;
 /// Most bytes that git adds to each file when it prints it: object name, type, size and line ends.
 const HEADER_BYTES: usize = 128;
 /// Most bytes of the message of a commit.
@@ -71,8 +71,8 @@ pub struct BoardReference(String);
 /// Reason why a tree is not read as a board.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TreeRefusal {
-    /// It has too many files.
-    #[error("the board has more than {MAX_FILES} files")]
+    /// It has too many files or directories.
+    #[error("the board has more than {MAX_FILES} files, or a list of files and directories of more than {} MiB", MAX_LISTING >> 20)]
     TooManyFiles,
     /// A file, or all files together, are too large.
     #[error("a file of the board has more than {} MiB, or all files of the board have more than {} MiB together", MAX_FILE_BYTES >> 20, MAX_BYTES >> 20)]
@@ -376,7 +376,7 @@ impl Repository {
         commit: &Commit,
     ) -> Result<Result<BoardListing, TreeRefusal>, GitError> {
         // `git diff-tree` collects all differences before it prints the first one, and has no bound.
-        let asked = ["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
+        let asked = ["ls-tree", "-r", "-t", "-z", "--full-tree", commit.as_str()];
         let call = self.call("list the files of a board", asked);
         let answer = call.on(commit).first_bytes(MAX_LISTING).run().await?;
         if answer.output.len() > MAX_LISTING {
@@ -553,7 +553,7 @@ impl Repository {
     }
 }
 
-/// Reads the answer of `git ls-tree -r -z`.
+/// Reads the answer of `git ls-tree -r -t -z`.
 fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<BoardListing, TreeRefusal> {
     let mut listed = BTreeMap::new();
     for field in fields {
@@ -577,6 +577,9 @@ fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<BoardListing, T
         let &[mode, kind, object] = facts.as_slice() else {
             return Err(TreeRefusal::Path(shown()));
         };
+        if kind == "tree" {
+            continue;
+        }
         if mode != REGULAR || kind != "blob" {
             let what = match mode {
                 "120000" => "a symbolic link",
@@ -699,7 +702,11 @@ mod tests {
 
     #[test]
     fn regular_files_are_listed() {
-        let listed = check(&["100644 blob 1111\ta/b.toon", "100644 blob 2222\tc.md"]);
+        let listed = check(&[
+            "040000 tree 3333\ta",
+            "100644 blob 1111\ta/b.toon",
+            "100644 blob 2222\tc.md",
+        ]);
         assert_eq!(listed, Ok(vec!["a/b.toon".to_owned(), "c.md".to_owned()]));
     }
 

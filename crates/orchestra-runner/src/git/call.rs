@@ -36,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// What every call says before its command: nothing of the user's runs by the way, no change is overlooked, nothing
 /// goes on in the background, and what was written is on the disk when git ends, for the journal says so from then on.
-const ALWAYS: [&str; 31] = [
+pub(crate) const ALWAYS: [&str; 31] = [
     "--no-pager",
     "-c",
     "core.hooksPath=/dev/null",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use orchestra_plan::{
     command::{Command, Cx, Request},
     decide::decide,
+    outcome::Policy,
     plan::Plan,
 };
 use tokio::runtime::Handle;
@@ -142,7 +143,7 @@ fn pause_all(
     for found in Folded::new(&options.storage).all_kept()?.plans {
         let mut plan = Arc::unwrap_or_clone(found);
         let number = plan.version();
-        let events = pause(&mut plan, options, REASON)?;
+        let events = pause(&mut plan, &options.policy, REASON)?;
         if events.is_empty() {
             continue;
         }
@@ -162,7 +163,7 @@ fn pause_all(
 /// Decides what brings a plan to rest, applies it, and returns its events. Jobs that are under way fail for `reason`.
 pub(super) fn pause(
     plan: &mut Plan,
-    options: &Options,
+    policy: &Policy,
     reason: &str,
 ) -> Result<Vec<Fresh>, PlansError> {
     let mut events = Vec::new();
@@ -180,7 +181,7 @@ pub(super) fn pause(
         }
         let mut cx = Cx {
             now: now(),
-            policy: &options.policy,
+            policy,
             ids: &mut new_job_id,
             others: &|_| None,
         };

@@ -119,7 +119,7 @@ pub(crate) fn import(
         if !ours.contains(&id) {
             let mut events = events(former.reader(), &key)?;
             if let Some(mut plan) = plan.map(Arc::unwrap_or_clone) {
-                let pauses = pause(&mut plan, options, REASON)?;
+                let pauses = pause(&mut plan, &options.policy, REASON)?;
                 changed.extend((!pauses.is_empty()).then(|| Arc::new(plan)));
                 events.extend(pauses);
             }

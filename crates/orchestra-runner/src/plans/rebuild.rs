@@ -11,15 +11,20 @@ use std::{
 use orchestra_plan::{
     event::{Event, PauseReason, What},
     ids::PlanId,
+    outcome::Policy,
     plan::{Job, Plan},
 };
 
-use super::{Folded, Options, PlansError, Unreadable, now, read::folded_on};
+use super::{Folded, Options, PlansError, Unreadable, accept::pause, now, read::folded_on};
 use crate::{
     holder::{Leadership, Place, short_directory},
-    journal::{self, Fresh, Kept, PlanKey},
+    journal::{self, Fresh, FromFiles},
     runner::left_out,
 };
+
+/// Reason for the failure of a job that was under way in a plan that the database did not have.
+const REASON: &str =
+    "it was under way when its plan was rebuilt from files that the database did not have";
 
 /// What the plans are after their database was made anew.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +40,8 @@ pub struct Mended {
     /// Plans in which values of variables are missing, which the readable files leave out, and the names
     /// of those variables. Those that have not ended are paused.
     pub left_out: BTreeMap<PlanId, BTreeSet<String>>,
+    /// Plans of readable files that the database did not have. Those that have not ended are paused.
+    pub unknown: BTreeSet<PlanId>,
 }
 
 /// What was found of the plans.
@@ -63,21 +70,39 @@ pub fn inspect(storage: &Path) -> Result<Inspected, PlansError> {
 
 /// Makes the plans' database below a storage root anew, of what can be read of it and of the readable files
 /// beside it. Nobody may run the plans meanwhile: it takes their lock for as long. A plan that has not ended
-/// and lacks values of variables is paused, with words that say which. Blocks while the disk works.
+/// and lacks values of variables is paused, with words that say which. So is a plan that the damaged database does not
+/// have: someone else may have written its files. Blocks while the disk works.
 ///
 /// # Errors
 /// [`PlansError::Refused`] with the code `in-use` where a process runs the plans; else when the files cannot
 /// be moved or written.
 pub fn rebuild(storage: &Path) -> Result<Mended, PlansError> {
     let _leadership = claimed(storage)?;
-    let mut missing = BTreeMap::new();
-    let rebuilt = journal::rebuild(storage, |key, events| paused(key, events, &mut missing))?;
+    let (mut missing, mut unknown) = (BTreeMap::new(), BTreeSet::new());
+    let rebuilt = journal::rebuild(storage, |found| {
+        let Some(mut plan) = folded(&found) else {
+            // Nothing runs a plan that cannot be read. A newer program may be able to read it.
+            return (!found.is_unknown).then(Vec::new);
+        };
+        let mut events = Vec::new();
+        if found.is_unknown {
+            unknown.insert(*plan.id());
+            events = pause(&mut plan, &Policy::default(), REASON)
+                .inspect_err(|error| {
+                    tracing::warn!(plan = %found.plan, %error, "cannot pause a plan; it is left out");
+                })
+                .ok()?;
+        }
+        events.extend(paused(&plan, &mut missing));
+        Some(events)
+    })?;
     Ok(Mended {
         aside: rebuilt.aside,
         plans: rebuilt.plans,
         events: rebuilt.events,
         from_files: rebuilt.from_files,
         left_out: missing,
+        unknown,
     })
 }
 
@@ -154,25 +179,25 @@ fn what_ends(storage: &Path) -> String {
     )
 }
 
-/// The event that pauses a plan in which values are missing, where it needs one.
-fn paused(
-    key: &PlanKey,
-    events: &[Kept],
-    missing: &mut BTreeMap<PlanId, BTreeSet<String>>,
-) -> Option<Fresh> {
+/// Folds the events of a plan.
+fn folded(found: &FromFiles<'_>) -> Option<Plan> {
     let mut plan: Option<Arc<Plan>> = None;
-    for kept in events {
+    for kept in found.events {
         match folded_on(plan.take(), kept) {
             Ok(folded) => plan = Some(folded),
-            // Nobody runs a plan that cannot be read.
             Err(error) => {
-                tracing::warn!(plan = %key, %error, "cannot rebuild a plan; it stays unchanged");
+                let plan = found.plan;
+                tracing::warn!(%plan, %error, "cannot rebuild a plan; it stays unchanged");
                 return None;
             }
         }
     }
-    let plan = plan?;
-    let names = left_out(&plan);
+    plan.map(Arc::unwrap_or_clone)
+}
+
+/// The event that pauses a plan in which values are missing, where it needs one.
+fn paused(plan: &Plan, missing: &mut BTreeMap<PlanId, BTreeSet<String>>) -> Option<Fresh> {
+    let names = left_out(plan);
     if names.is_empty() || plan.is_deleted() {
         return None;
     }

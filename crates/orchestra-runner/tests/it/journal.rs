@@ -298,7 +298,7 @@ async fn what_is_damaged_is_told_and_what_is_whole_is_read() {
     damage("DELETE FROM event WHERE seq = 10");
     let page = reader.events(&plan("b"), 3, 10).unwrap();
     assert!(page.events.is_empty() && page.damage.is_some(), "{page:?}");
-    let rebuilt = rebuild(root.path(), |_, _| None).unwrap();
+    let rebuilt = rebuild(root.path(), |_| Some(Vec::new())).unwrap();
     assert_eq!(
         (rebuilt.plans, rebuilt.events, rebuilt.from_files),
         (2, 10, 5)
@@ -314,12 +314,39 @@ async fn what_is_damaged_is_told_and_what_is_whole_is_read() {
     fs::write(root.path().join("plans.db"), vec![b'x'; 9_000]).unwrap();
     let told = Journal::open(root.path(), Options::default()).unwrap_err();
     assert!(matches!(told, Fault::Damaged), "{told:?}");
-    let rebuilt = rebuild(root.path(), |_, _| None).unwrap();
+    let rebuilt = rebuild(root.path(), |_| Some(Vec::new())).unwrap();
     assert_eq!(
         (rebuilt.plans, rebuilt.events, rebuilt.from_files),
         (2, 10, 10)
     );
     assert_eq!(bodies(&open(root.path()).reader(), "b").len(), 5);
+}
+
+#[tokio::test]
+async fn readable_files_of_a_foreign_plan_take_no_place_of_an_event() {
+    let (root, foreign) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (root, name) in [(&root, "b"), (&foreign, "a")] {
+        let journal = Journal::open(root.path(), with_files()).unwrap();
+        let events: Vec<_> = (1..=3).map(|number| json!({"n": number})).collect();
+        journal.append(append(name, 0, &events)).await.unwrap();
+        journal.close().await;
+    }
+    let plan_of = |name: &str| plan(name).as_str().to_owned();
+    let name = plan_of("a");
+    fs::rename(foreign.path().join(&name), root.path().join(&name)).unwrap();
+    let damage = "UPDATE event SET json = json || ' '";
+    database(root.path()).execute_batch(damage).unwrap();
+    let mut asked = Vec::new();
+    let rebuilt = rebuild(root.path(), |found| {
+        asked.push((found.plan.as_str().to_owned(), found.is_unknown));
+        Some(Vec::new())
+    });
+    assert_eq!(rebuilt.unwrap().plans, 2);
+    assert_eq!(asked, [(plan_of("a"), true), (plan_of("b"), false)]);
+    let journal = open(root.path());
+    for name in ["a", "b"] {
+        assert_eq!(bodies(&journal.reader(), name).len(), 3, "{name}");
+    }
 }
 
 #[tokio::test]
@@ -336,7 +363,7 @@ async fn a_database_that_cannot_be_made_anew_stays_and_one_that_was_is_put_in_it
     fs::write(path("plans.db"), &damaged).unwrap();
     // There is something in the way of the new one, as there would be on a full disk.
     fs::create_dir(path("plans.db.rebuilt")).unwrap();
-    rebuild(root.path(), |_, _| None).unwrap_err();
+    rebuild(root.path(), |_| Some(Vec::new())).unwrap_err();
     assert_eq!(fs::read(path("plans.db")).unwrap(), damaged);
     let told = Journal::open(root.path(), Options::default()).unwrap_err();
     assert!(matches!(told, Fault::Damaged), "{told:?}");
@@ -355,7 +382,7 @@ async fn a_database_that_cannot_be_made_anew_stays_and_one_that_was_is_put_in_it
     // What somebody did not complete is in nobody's way.
     fs::write(path("plans.db"), &damaged).unwrap();
     fs::write(path("plans.db.rebuilt"), b"half").unwrap();
-    let rebuilt = rebuild(root.path(), |_, _| None).unwrap();
+    let rebuilt = rebuild(root.path(), |_| Some(Vec::new())).unwrap();
     assert_eq!((rebuilt.plans, rebuilt.events), (1, 5));
     assert_eq!(bodies(&open(root.path()).reader(), "a").len(), 5);
 }

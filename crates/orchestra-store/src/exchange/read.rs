@@ -108,6 +108,7 @@ fn load(connection: &Connection, files: MemoryFiles, now: Timestamp) -> Result<(
     let limits = Limits {
         chunks: u64::MAX,
         memory_bytes: u64::MAX,
+        makes_room: false,
     };
     let mut writing = Writing::new(connection, &mut words, limits, now);
     // They are merged afterwards.

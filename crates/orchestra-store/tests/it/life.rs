@@ -285,6 +285,34 @@ fn a_full_project_gives_up_what_is_superseded_first() {
 }
 
 #[test]
+fn full_project_gives_up_nothing_for_a_writer_that_makes_no_room() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        max_chunks: 2,
+        makes_room: false,
+        ..options(&clock())
+    };
+    let store = Store::open(directory.path(), options).expect("opens");
+    let project = Action::Board(create_project("My App"));
+    store.submit_blocking(None, project).expect("made");
+    let newer = |text: &str| NewChunk {
+        supersedes: vec![ChunkId::new(1)],
+        ..chunk(text)
+    };
+    for new in [chunk("a"), newer("b")] {
+        let saved = store.submit_blocking(None, Action::SaveMemory(new));
+        saved.expect("kept");
+    }
+    for new in [chunk("c"), newer("d")] {
+        let saved = store.submit_blocking(None, Action::SaveMemory(new));
+        let refusal = saved.expect_err("full").to_string();
+        assert!(refusal.contains("the limit is 2"), "{refusal}");
+    }
+    let old = store.read(|reader| reader.chunk(&slug(), ChunkId::new(1)));
+    assert!(old.expect("readable").is_some());
+}
+
+#[test]
 fn a_full_project_takes_what_supersedes_one_of_its_texts() {
     for most in [3, 6] {
         let (_directory, store) = small(most, 20_000);

@@ -106,14 +106,44 @@ impl MemoryFile {
     }
 }
 
-fn items(files: &[(PathBuf, ConfigFile)]) -> Setting<u64> {
-    let usual = || Options::default().max_chunks;
-    settle(None, files, |file| file.memory.items, usual)
+fn items(files: &[(PathBuf, ConfigFile)], overreach: &mut Vec<String>) -> Setting<u64> {
+    let usual = Options::default().max_chunks;
+    greatest(files, "max_items", |file| file.items, usual, overreach)
 }
 
-fn bytes(files: &[(PathBuf, ConfigFile)]) -> Setting<u64> {
-    let usual = || Options::default().max_memory_bytes;
-    settle(None, files, |file| file.memory.bytes, usual)
+fn bytes(files: &[(PathBuf, ConfigFile)], overreach: &mut Vec<String>) -> Setting<u64> {
+    let usual = Options::default().max_memory_bytes;
+    greatest(files, "max_bytes", |file| file.bytes, usual, overreach)
+}
+
+/// A limit of the user, else the default, which a workspace's file may raise and not lower: memories are removed at a
+/// limit.
+fn greatest(
+    files: &[(PathBuf, ConfigFile)],
+    key: &str,
+    pick: impl Fn(&MemoryFile) -> Option<u64>,
+    usual: u64,
+    overreach: &mut Vec<String>,
+) -> Setting<u64> {
+    let of = |file: &ConfigFile, is_shared: bool| {
+        pick(&file.memory).filter(|_| file.plans.is_shared == is_shared)
+    };
+    let own = settle(None, files, |file| of(file, false), || usual);
+    let shared = settle(None, files, |file| of(file, true), || own.value);
+    if shared.value < own.value {
+        overreach.push(format!(
+            "{}: memory.{key} = {} is below the limit of {}, which is used: memories are removed at a limit, and a \
+             workspace may only raise it; set it in [memory] of {} instead",
+            shared.origin,
+            shared.value,
+            own.value,
+            own_file()
+        ));
+    }
+    match shared.value > own.value {
+        true => shared,
+        false => own,
+    }
 }
 
 impl BoardSettings {
@@ -124,8 +154,8 @@ impl BoardSettings {
     pub(crate) fn limit_memory(&self, options: Options) -> Result<Options, &Failure> {
         let files = self.files.as_ref()?;
         Ok(Options {
-            max_chunks: items(files).value,
-            max_memory_bytes: bytes(files).value,
+            max_chunks: items(files, &mut Vec::new()).value,
+            max_memory_bytes: bytes(files, &mut Vec::new()).value,
             ..options
         })
     }
@@ -147,14 +177,13 @@ impl MemorySettings {
         workspace: &Path,
         files: &[(PathBuf, ConfigFile)],
     ) -> Result<Self, Failure> {
+        let overreach = files.iter().map(|(_, file)| &file.memory.overreach);
+        let mut overreach: Vec<String> = overreach.flatten().cloned().collect();
         Ok(Self {
-            overreach: files
-                .iter()
-                .flat_map(|(_, file)| file.memory.overreach.clone())
-                .collect(),
             model: ModelSettings::settle(workspace, None, files)?,
-            items: items(files),
-            bytes: bytes(files),
+            items: items(files, &mut overreach),
+            bytes: bytes(files, &mut overreach),
+            overreach,
         })
     }
 
@@ -173,19 +202,30 @@ impl MemorySettings {
         }
     }
 
+    /// A store for a sandboxed job, which removes nothing to make room, and leaves a tenth of the room to others.
+    pub(crate) fn apply_to_job(&self, options: Options) -> Options {
+        let options = self.apply(options);
+        Options {
+            max_chunks: options.max_chunks - options.max_chunks / 10,
+            max_memory_bytes: options.max_memory_bytes - options.max_memory_bytes / 10,
+            makes_room: false,
+            ..options
+        }
+    }
+
     /// Its keys, to be shown.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let mut entries = vec![
             Entry {
                 key: "memory.max_items",
                 value: self.items.value.to_string(),
-                meaning: "maximum number of memories of a project, and of its sessions, 1 to 10000000 (in a workspace's file: 1000000); at the limit, expired and superseded ones are removed first",
+                meaning: "maximum number of memories of a project, and of its sessions, 1 to 10000000 (a workspace's file may only raise it, up to 1000000); at the limit, expired and superseded ones are removed first",
                 origin: self.items.origin.clone(),
             },
             Entry {
                 key: "memory.max_bytes",
                 value: self.bytes.value.to_string(),
-                meaning: "maximum total size in bytes of the texts and summaries of a project's memories, and of its sessions, 65536 to 68719476736 (in a workspace's file: 1073741824)",
+                meaning: "maximum total size in bytes of the texts and summaries of a project's memories, and of its sessions, 65536 to 68719476736 (a workspace's file may only raise it, up to 1073741824)",
                 origin: self.bytes.origin.clone(),
             },
         ];

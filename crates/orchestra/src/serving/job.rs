@@ -52,7 +52,7 @@ impl Serving {
     /// When there is no board, or it cannot be opened.
     pub(crate) fn open_for_job(config: &Config, job: &str) -> Result<Self, Failure> {
         workspace::check_board(&config.workspace)?;
-        let options = config.memory.apply(Options {
+        let options = config.memory.apply_to_job(Options {
             watch: false,
             ..Options::default()
         });

@@ -292,11 +292,11 @@ fn the_configuration_is_shown_with_its_origin() {
     # fsync = "interval"
 
     [memory]
-    # maximum number of memories of a project, and of its sessions, 1 to 10000000 (in a workspace's file: 1000000); at the limit, expired and superseded ones are removed first
+    # maximum number of memories of a project, and of its sessions, 1 to 10000000 (a workspace's file may only raise it, up to 1000000); at the limit, expired and superseded ones are removed first
     # from: default
     # max_items = 100000
 
-    # maximum total size in bytes of the texts and summaries of a project's memories, and of its sessions, 65536 to 68719476736 (in a workspace's file: 1073741824)
+    # maximum total size in bytes of the texts and summaries of a project's memories, and of its sessions, 65536 to 68719476736 (a workspace's file may only raise it, up to 1073741824)
     # from: default
     # max_bytes = 268435456
 

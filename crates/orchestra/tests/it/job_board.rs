@@ -140,6 +140,27 @@ fn sandboxed_job_saves_and_finds_memories_and_is_told_which_commands_are_not_for
 }
 
 #[test]
+fn sandboxed_job_fills_no_memory_and_superseded_memories_remain() {
+    let workspace = workspace();
+    workspace.own("[memory]\nmax_items = 10\n");
+    let save = |text: &str| {
+        let memory = json!({"project": "my-app", "content": text, "summary": text});
+        workspace.call("save_memory", &memory).to_string()
+    };
+    save("Of the user");
+    let line = "orchestra memory save newer --supersedes mem-1\n\
+                for number in 1 2 3 4 5 6 7 8 9; do\n\
+                orchestra memory save \"filler $number\" 2>> said.txt || break\ndone";
+    let ran = run_confined(&workspace, line);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(merged(&workspace, "said.txt").contains("the limit is 9"));
+    let memory = json!({"project": "my-app", "memory_id": "mem-1"});
+    let memory = workspace.call("get_memory", &memory).to_string();
+    assert!(memory.contains("Of the user"), "{memory}");
+    assert!(save("Room is left").contains("mem-10"));
+}
+
+#[test]
 fn jobs_without_a_sandbox_use_the_board_of_the_workspace_and_not_its_copy() {
     let workspace = filled(Workspace::board().with_board_in_checkout());
     assert!(!git(&workspace, &["ls-files", ".projects"]).is_empty());

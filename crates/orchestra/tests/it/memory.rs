@@ -344,7 +344,7 @@ fn what_is_too_much_or_no_text_is_refused_with_what_to_do() {
         "{}",
         said.err
     );
-    workspace.write("orchestra.toml", "[memory]\nmax_items = 1\n");
+    workspace.own("[memory]\nmax_items = 1\n");
     done(&workspace, &["save", "one"]);
     let said = memory(&workspace, &["save", "two"]);
     assert!(
@@ -415,12 +415,15 @@ fn hooks_keep_to_the_limits_of_memory() {
     assert_eq!(tell("s-1"), "");
     workspace.write("orchestra.toml", "[memory]\nmax_items = 1\n");
     assert_eq!(tell("s-2"), "");
-    assert_eq!(kept(), ["s-2"]);
+    assert_eq!(kept(), ["s-1", "s-2"], "a workspace lowers no limit");
+    workspace.own("[memory]\nmax_items = 1\n");
+    assert_eq!(tell("s-3"), "");
+    assert_eq!(kept(), ["s-3"]);
     workspace.write("orchestra.toml", "[memory]\nmax_items = \"many\"\n");
-    let said = tell("s-3");
+    let said = tell("s-4");
     assert!(said.contains("orchestra.toml"), "{said}");
     workspace.write("orchestra.toml", "");
-    assert_eq!(kept(), ["s-2", "s-3"]);
+    assert_eq!(kept(), ["s-3", "s-4"]);
 }
 
 /// What was made of hook events stays that, so that it goes first, and gives way to what somebody wrote.

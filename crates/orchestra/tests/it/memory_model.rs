@@ -437,6 +437,11 @@ fn a_workspace_that_says_more_than_it_may_is_told_so() {
     );
     workspace.write("orchestra.toml", "[memory]\nmax_items = 1000000\n");
     assert_eq!(model(&workspace, &["show"]).err, "");
+    // At a limit, memories are removed.
+    workspace.write("orchestra.toml", "[memory]\nmax_items = 1\n");
+    let said = model(&workspace, &["show"]);
+    let part = "memory.max_items = 1 is below the limit of 100000, which is used";
+    assert!(said.err.contains(part), "{said:?}");
 }
 
 #[test]

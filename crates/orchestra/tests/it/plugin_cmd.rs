@@ -223,6 +223,15 @@ fn what_cannot_be_made_is_refused_before_anything_is_written() {
         assert_eq!(refused.code, Some(code), "{refused:?}");
         assert!(refused.err.contains(told), "{refused:?}");
     }
+    let outside = workspace.home().join("outside");
+    fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, workspace.join("link")).unwrap();
+    for directory in ["link", "link/hello"] {
+        let refused = workspace.run(["plugin", "new", "hello", "--dir", directory]);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.err.contains("symbolic link"), "{refused:?}");
+    }
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     workspace.write("orchestra.toml", "plugins = {}\n");
     let refused = workspace.run(["plugin", "new", "hello"]);
     assert_eq!(refused.code, Some(3), "{refused:?}");

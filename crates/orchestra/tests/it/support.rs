@@ -72,6 +72,13 @@ impl Workspace {
         self
     }
 
+    /// Writes the user's own configuration.
+    pub(crate) fn own(&self, text: &str) {
+        let directory = self.home().join(".config/orchestra");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("orchestra.toml"), text).unwrap();
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().canonicalize().unwrap().join("work")
     }

@@ -129,7 +129,16 @@ impl Clones {
     /// A tree of the remote that has more files than a list of them could have.
     fn tree_of_many_files(&self) -> String {
         let blob = self.blob(b"");
-        let mut entry = format!("100644 blob {blob}");
+        self.tree_of_many(format!("100644 blob {blob}"))
+    }
+
+    /// The same with empty directories.
+    fn tree_of_many_directories(&self) -> String {
+        let tree = git_with(&self.remote(), &["mktree"], b"");
+        self.tree_of_many(format!("040000 tree {}", tree.trim()))
+    }
+
+    fn tree_of_many(&self, mut entry: String) -> String {
         for _ in 0..10 {
             let names = 0..20;
             let entries: String = names.map(|name| format!("{entry}\t{name:02}\n")).collect();

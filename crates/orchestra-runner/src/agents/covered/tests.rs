@@ -166,6 +166,23 @@ fn main_files_code_paths_and_spellings_are_files_of_an_agent() {
 }
 
 #[test]
+fn installed_package_of_a_package_runner_is_a_file_of_an_agent() {
+    let workspace = tempfile::tempdir().unwrap();
+    let agent = profile("npx", &["-y", "@a/agent", "{prompt}"]);
+    let of = || Covered::of(None, &agent, workspace.path()).unwrap();
+    let before = of();
+    let package = workspace.path().join("node_modules/@a/agent");
+    fs::create_dir_all(&package).unwrap();
+    assert_eq!(of().difference(&before), Some(Difference::Unclear));
+    fs::write(package.join("package.json"), r#"{"bin": {"x": "x.js"}}"#).unwrap();
+    fs::write(package.join("x.js"), "x").unwrap();
+    let found = of().lines();
+    let found = found.iter().filter_map(|line| line.split(' ').next());
+    let expected = ["package.json", "x.js"].map(|name| format!("node_modules/@a/agent/{name}"));
+    assert_eq!(found.take(2).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn files_that_a_server_covers_are_files_of_an_agent() {
     let none = &[][..];
     for (words, variables, agreed, path) in [

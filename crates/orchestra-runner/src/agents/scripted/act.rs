@@ -145,12 +145,7 @@ fn git(here: &Path, arguments: &[&str]) -> io::Result<()> {
             "-c",
             "user.email=agent@localhost",
         ])
-        .args([
-            "-c",
-            "core.hooksPath=/dev/null",
-            "-c",
-            "commit.gpgSign=false",
-        ])
+        .args(crate::git::ALWAYS)
         .args(arguments)
         .current_dir(here)
         .stdin(Stdio::null())

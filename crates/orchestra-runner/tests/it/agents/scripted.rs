@@ -201,6 +201,8 @@ async fn it_does_not_leave_the_worktree() {
     for path in [
         "../out.txt",
         "link/out.txt",
+        ".git",
+        "sub/.GIT/config",
         &outside.path().join("out.txt").display().to_string(),
     ] {
         let worktree =

@@ -108,7 +108,7 @@ impl Writing<'_> {
 
     /// Sees to it that a project has room for so much more: what has expired goes first, then what
     /// others supersede, the oldest first, then what the new text itself supersedes, where that is
-    /// enough.
+    /// enough. Only what has expired goes, where the limits say so.
     pub(super) fn make_room(
         &mut self,
         project: i64,
@@ -122,12 +122,17 @@ impl Writing<'_> {
         }
         let mut statement = self.connection.prepare_cached(
             "SELECT number FROM chunk INDEXED BY chunk_by_number WHERE project = ?1 \
-             AND (expires_at <= ?2 OR superseded_by IS NOT NULL) \
+             AND (expires_at <= ?2 OR superseded_by IS NOT NULL AND ?4) \
              ORDER BY expires_at IS NULL OR expires_at > ?2, number LIMIT ?3",
         )?;
         let surplus: Vec<u64> = statement
             .query_map(
-                params![project, self.now.unix_seconds(), SURPLUS_AT_ONCE],
+                params![
+                    project,
+                    self.now.unix_seconds(),
+                    SURPLUS_AT_ONCE,
+                    self.limits.makes_room
+                ],
                 |row| row.get(0),
             )?
             .collect::<Result<_, _>>()?;
@@ -152,7 +157,7 @@ impl Writing<'_> {
             ..size
         };
         // Nothing is taken from whoever is refused.
-        if self.fits(&left, more, bytes) {
+        if self.limits.makes_room && self.fits(&left, more, bytes) {
             for number in gone {
                 self.remove_and_tell(project, name, ChunkId::new(number))?;
                 if self.has_room(project, more, bytes)? {

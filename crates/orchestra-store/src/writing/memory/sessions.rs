@@ -82,11 +82,16 @@ impl Writing<'_> {
         }
         let mut statement = self.connection.prepare_cached(
             "SELECT name FROM session INDEXED BY session_from_hooks WHERE project = ?1 AND from_hooks = 1 \
-             AND name <> ?2 ORDER BY ended_at LIMIT ?3",
+             AND name <> ?2 AND ?4 ORDER BY ended_at LIMIT ?3",
         )?;
         let surplus: Vec<String> = statement
             .query_map(
-                params![project, session.id.as_str(), SURPLUS_AT_ONCE],
+                params![
+                    project,
+                    session.id.as_str(),
+                    SURPLUS_AT_ONCE,
+                    self.limits.makes_room
+                ],
                 |row| row.get(0),
             )?
             .collect::<Result<_, _>>()?;

@@ -293,6 +293,7 @@ fn told(mended: &Mended) -> Vec<String> {
         events,
         from_files,
         left_out,
+        unknown,
     } = mended;
     let mut told = format!(
         "the database of the plans was damaged: it was rebuilt with {plans} plans and {events} events, {from_files} of them from the readable files"
@@ -308,5 +309,14 @@ fn told(mended: &Mended) -> Vec<String> {
         let names = names.join(", ");
         format!("plan {plan} lacks values of {names}, which no file holds: set them and resume it")
     });
-    std::iter::once(told).chain(missing).collect()
+    let unknown = unknown.iter().map(|plan| {
+        format!(
+            "plan {plan} is of readable files, and the damaged database did not have it: it does not run before you resume \
+             it; look at it with `orchestra plan show {plan}`"
+        )
+    });
+    std::iter::once(told)
+        .chain(missing)
+        .chain(unknown)
+        .collect()
 }

@@ -104,7 +104,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let workspace = &here.places().workspace;
     let directory = arguments.dir.clone();
     let directory = directory.unwrap_or_else(|| PathBuf::from(name.as_str()));
-    let directory = vacant(&directory)?;
+    let directory = vacant(&directory, workspace)?;
     let shown = Shown {
         workspace: shown(&directory, workspace)?,
         shell: shown(&directory, &std::env::current_dir()?)?,
@@ -140,8 +140,8 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The directory of a project, absolute, in which nothing is lost.
-fn vacant(directory: &Path) -> Result<PathBuf, Failure> {
+/// The directory of a project, absolute, in which nothing is lost. Links of the workspace lead to none.
+fn vacant(directory: &Path, workspace: &Path) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(directory)?;
     let taken = |why: &str| {
         Failure::refused(format!(
@@ -149,6 +149,13 @@ fn vacant(directory: &Path) -> Result<PathBuf, Failure> {
             absolute.display()
         ))
     };
+    let inside = absolute
+        .ancestors()
+        .take_while(|path| *path != workspace && path.starts_with(workspace));
+    if let Some(link) = inside.into_iter().find(|path| path.is_symlink()) {
+        let link = link.display();
+        return Err(taken(&format!("leads through the symbolic link {link}")));
+    }
     match fs::read_dir(&absolute) {
         Ok(mut entries) => match entries.next() {
             None => Ok(absolute),

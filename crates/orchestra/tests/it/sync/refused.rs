@@ -44,6 +44,13 @@ fn hostile_board_is_refused_and_the_own_one_is_used_further() {
             "more than 400000 files",
         ),
         (
+            format!(
+                "040000 tree {}\tmy-app\n",
+                clones.tree_of_many_directories()
+            ),
+            "a list of files and directories of more than",
+        ),
+        (
             format!("040000 tree {tree}\tmy-app\n"),
             "my-app/project-status.toon",
         ),

@@ -328,6 +328,10 @@ fn files_of_build_tools_are_covered_for_these_tools() {
         ("ansible-playbook x.yml", "ansible.cfg"),
         ("foreman start", "Procfile"),
         ("rackup", "config.ru"),
+        ("pnpm run x", ".pnpmfile.mjs"),
+        ("swift run", "Package@swift-5.9.swift"),
+        ("dart run", "pubspec_overrides.yaml"),
+        ("iex -S mix", ".iex.exs"),
     ] {
         check_asks(
             &line(words),

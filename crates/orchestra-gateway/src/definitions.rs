@@ -10,7 +10,7 @@ use orchestra_hub::{
 use orchestra_mcp::{
     client::{
         http::{InvalidAnnotation, MirroredParams},
-        is_deceptive, quoted,
+        is_hidden, quoted,
     },
     repair::{Context, Repairable, Repaired, repair},
 };
@@ -139,7 +139,7 @@ fn read(
     let repaired = repaired.ok_or_else(|| "clients cannot parse it".to_owned())?;
     // A URI may be another by now.
     let name = named(&repaired.value, key)?;
-    if key == "name" && name.contains(is_deceptive) {
+    if key == "name" && name.contains(is_hidden) {
         let name = quoted(&name);
         return Err(format!(
             "its name {name} has invisible or control characters, and could imitate another name; rename it in the server"

@@ -145,7 +145,14 @@ pub(crate) fn in_a_line(text: &str) -> String {
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let text = in_a_line(&text.replace('\\', r"\\").replace('"', r#"\""#));
-    format!("\"{}\"", shown(&text))
+    let mut seen = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_hidden(c) {
+            true => seen.extend(c.escape_default()),
+            false => seen.push(c),
+        }
+    }
+    format!("\"{}\"", shown(&seen))
 }
 
 /// Text of a server to a model, where lines are common.
@@ -173,6 +180,13 @@ pub fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{2800}')
         || is_invisible(c) && !is_ordinary
+}
+
+/// Returns whether a character is not seen as what it is: [deceptive](is_deceptive) ones, fillers, joiners and selectors
+/// of variants, and all blanks but the usual one.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    is_deceptive(c) || is_invisible(c) || c.is_whitespace() && c != ' '
 }
 
 /// Returns an address in ASCII, so that no letter of its host looks like another letter: a URL as it is requested

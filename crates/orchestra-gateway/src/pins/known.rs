@@ -32,9 +32,15 @@ const FIRST_PINNED: [&str; 6] = [
     "annotations",
 ];
 
-/// Members, and members in them, with which servers report tasks: one or the other by the revision of MCP. Models do
-/// not see them.
-const BY_REVISION: [(&str, &str); 2] = [("execution", "taskSupport"), ("_meta", LongWork::META)];
+/// Members, members in them and their values with which servers report tasks: one or the other by the revision of MCP.
+const BY_REVISION: [(&str, &str, &[&str]); 2] = [
+    (
+        "execution",
+        "taskSupport",
+        &["forbidden", "optional", "required"],
+    ),
+    ("_meta", LongWork::META, &["may", "must"]),
+];
 
 /// What a server offers, verbatim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -412,11 +418,18 @@ fn whole_hash(definition: &RawJson) -> String {
 
 /// Returns a member without what depends on the revision of MCP; `None` when nothing else is in it.
 fn covered(member: Member<'_>) -> Option<Member<'_>> {
-    let by_revision = BY_REVISION.iter().find(|(outer, _)| member.key == *outer);
-    let (Some((_, inner)), Some(members)) = (by_revision, member.value.members()) else {
+    let by_revision = BY_REVISION.iter().find(|(outer, ..)| member.key == *outer);
+    let (Some((_, inner, values)), Some(members)) = (by_revision, member.value.members()) else {
         return Some(member);
     };
-    let mut rest = members.filter(|member| member.key != *inner).peekable();
+    // Any other value is a text that a server may change for its readers.
+    let is_known = |value: &RawJson| {
+        let value = value.parse::<String>();
+        value.is_ok_and(|value| values.contains(&&*value))
+    };
+    let mut rest = members
+        .filter(|member| member.key != *inner || !is_known(&member.value))
+        .peekable();
     rest.peek()?;
     let value = object(rest);
     Some(Member { value, ..member })

@@ -78,6 +78,13 @@ fn member_that_differs_by_revision_is_no_change() {
     let known = file(directory.path()).learn(tools(&[OLD]), &[], Mode::Ask, None);
     let other = r#"{"name":"t","description":"reads","execution":{"taskSupport":"optional"},"_meta":{"n":1,"orchestra/longWork":"may"}}"#;
     assert!(known.approves("t", &json(other)));
+    for text in [
+        r#"{"name":"t","description":"reads","_meta":{"n":1,"orchestra/longWork":"a text"}}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":1,"orchestra/longWork":true}}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":1},"execution":{"taskSupport":"a text"}}"#,
+    ] {
+        assert!(!known.approves("t", &json(text)), "{text}");
+    }
 }
 
 #[test]

@@ -57,6 +57,11 @@ async fn instructions_and_names_of_a_server_imitate_no_other_server() {
         "\u{200b}good__a",
         "go\u{ad}od__a",
         "a\u{180e}",
+        // Part of ordinary text, and not of a name.
+        "a\u{fe0f}",
+        "a\u{34f}",
+        "a\u{180b}",
+        "plain\u{a0}",
     ];
     let mut tools: Vec<_> = invisible.into_iter().map(tool).collect();
     tools.push(tool("plain"));

@@ -1,6 +1,9 @@
 //! Reasons for which a question of an upstream server is not shown to the user.
 
-use std::fmt;
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
 
 use orchestra_secret::{is_secret_field, label_asks_for_secret, mentions_secret};
 use orchestra_wire::RawJson;
@@ -14,6 +17,9 @@ const MAX_DEPTH: usize = 3;
 /// Number of choices, and of characters in each, by which a person can spell a text: the keys of a keypad.
 const MIN_KEYS: usize = 8;
 const MAX_KEY_CHARS: usize = 2;
+
+/// Number of fields with the same choices, [`MIN_KEYS`] or more, by which a person can spell a text.
+const MIN_PLACES: usize = 3;
 
 /// Number of bytes of a question, and of its fields and texts, that a person may be expected to read.
 const MAX_BYTES: usize = 64 * 1024;
@@ -83,8 +89,10 @@ pub(crate) fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<O
     if may_ask_for_secrets {
         return None;
     }
-    let fields = fields.into_iter();
-    let (free, fixed): (Vec<_>, Vec<_>) = fields.partition(|(_, field)| is_free(field));
+    let keypads = keypads(&fields);
+    let (free, fixed): (Vec<_>, Vec<_>) = fields
+        .into_iter()
+        .partition(|(_, field)| is_free(field) || keypads.contains(&values_of(field)));
     if let Some((name, _)) = free.iter().find(|(name, field)| is_secret(name, field)) {
         return Some(Objection::Secret(name.clone()));
     }
@@ -148,6 +156,39 @@ fn are_keys(choices: &[RawJson]) -> bool {
         length <= MAX_KEY_CHARS
     };
     choices.len() >= MIN_KEYS && choices.iter().all(is_key)
+}
+
+/// Choices that several fields have, each of which may take one sign of a text.
+fn keypads(fields: &[(String, RawJson)]) -> HashSet<Vec<String>> {
+    let mut places: HashMap<Vec<String>, usize> = HashMap::new();
+    for (_, field) in fields {
+        let values = values_of(field);
+        if values.len() >= MIN_KEYS {
+            *places.entry(values).or_default() += 1;
+        }
+    }
+    places.retain(|_, count| *count >= MIN_PLACES);
+    places.into_keys().collect()
+}
+
+/// The values of the choices of a field, each once, in one order.
+fn values_of(field: &RawJson) -> Vec<String> {
+    let (mut values, mut rest) = (Vec::new(), vec![field.clone()]);
+    while let Some(field) = rest.pop() {
+        for member in field.members().into_iter().flatten() {
+            let choices = || elements(&member.value).unwrap_or_default();
+            match &*member.key {
+                "enum" => values.extend(choices().iter().map(|value| value.as_str().to_owned())),
+                "const" => values.push(member.value.as_str().to_owned()),
+                "oneOf" | "anyOf" => rest.extend(choices()),
+                "items" => rest.push(member.value),
+                _ => {}
+            }
+        }
+    }
+    values.sort_unstable();
+    values.dedup();
+    values
 }
 
 /// Whether the field has members of a name, and all of them are so.
@@ -243,14 +284,37 @@ fn is_primitive(schema: &RawJson, depth: usize) -> bool {
     let (Some(mut members), Some(depth)) = (schema.members(), depth.checked_sub(1)) else {
         return false;
     };
-    members.all(|member| match &*member.key {
+    let is_flat = members.all(|member| match &*member.key {
         "type" => !member.value.as_str().contains("\"object\""),
         "items" => is_primitive(&member.value, depth),
-        "anyOf" | "oneOf" => elements(&member.value)
+        "anyOf" | "oneOf" => choices(&member.value)
             .is_some_and(|choices| choices.iter().all(|choice| is_primitive(choice, depth))),
-        "enum" | "enumNames" | "default" | "examples" => !member.value.as_bytes().starts_with(b"{"),
+        "enum" => choices(&member.value).is_some(),
+        "enumNames" | "default" | "examples" => !member.value.as_bytes().starts_with(b"{"),
         _ => is_scalar(&member.value),
-    })
+    });
+    let has = |key: &str| schema.member(key).is_some();
+    let is_list = !all(schema, "type", |kind| !kind.as_str().contains("\"array\""));
+    is_flat
+        && match has("type") {
+            true => !is_list || all(schema, "items", has_choices),
+            false => ["enum", "const", "anyOf", "oneOf"].into_iter().any(has),
+        }
+}
+
+/// Whether a schema has a choice of values, and of nothing else.
+fn has_choices(schema: &RawJson) -> bool {
+    let of_choices =
+        |all: &RawJson| choices(all).is_some_and(|choices| choices.iter().all(has_choices));
+    all(schema, "enum", |values| choices(values).is_some())
+        || all(schema, "const", |_| true)
+        || all(schema, "oneOf", of_choices)
+        || all(schema, "anyOf", of_choices)
+}
+
+/// The elements of an array that is not empty: clients may show a choice of nothing as a field for any text.
+fn choices(array: &RawJson) -> Option<Vec<RawJson>> {
+    elements(array).filter(|choices| !choices.is_empty())
 }
 
 fn is_scalar(value: &RawJson) -> bool {
@@ -285,18 +349,21 @@ mod tests {
         assert_eq!(asked("Name?", plain), None);
         for (schema, field) in [
             (
-                r#"{"properties":{"name":{},"apiKey":{"type":"string"}}}"#,
+                r#"{"properties":{"name":{"type":"string"},"apiKey":{"type":"string"}}}"#,
                 "apiKey",
             ),
             (
-                r#"{"properties":{"value":{"title":"GitHub password"}}}"#,
+                r#"{"properties":{"value":{"type":"string","title":"GitHub password"}}}"#,
                 "value",
             ),
             (
-                r#"{"properties":{"value":{"description":"Your GitHub password"}}}"#,
+                r#"{"properties":{"value":{"type":"string","description":"Your GitHub password"}}}"#,
                 "value",
             ),
-            (r#"{"properties":{"value":{"format":"password"}}}"#, "value"),
+            (
+                r#"{"properties":{"value":{"type":"string","format":"password"}}}"#,
+                "value",
+            ),
             (r#"{"properties":{"pat":{"type":"string"}}}"#, "pat"),
             (r#"{"properties":{"pin":{"type":"integer"}}}"#, "pin"),
             (
@@ -304,11 +371,11 @@ mod tests {
                 "Passwort",
             ),
             (
-                r#"{"properties":{"tokens":{"title":"API tokens","type":"array","items":{"type":"string"}}}}"#,
+                r#"{"properties":{"tokens":{"title":"API tokens","type":"array","items":{"enum":["1","2","3","4","5","6","7","8"]}}}}"#,
                 "tokens",
             ),
             (
-                r#"{"properties":{"password":{}},"properties":{"name":{}}}"#,
+                r#"{"properties":{"password":{"type":"string"}},"properties":{"name":{"type":"string"}}}"#,
                 "password",
             ),
             (
@@ -375,11 +442,11 @@ mod tests {
             assert_eq!(asked("Host and kind of login", &schema), None, "{schema}");
         }
         for field in [
-            r#"{"examples":["my password"]}"#,
-            r#"{"default":"p\u200ba\ud800ssword"}"#,
-            r#"{"title":"\ud800Pass\udc00word"}"#,
-            r#"{"description":"One-time code"}"#,
-            r#"{"x-hint":"Passwort"}"#,
+            r#"{"type":"string","examples":["my password"]}"#,
+            r#"{"type":"string","default":"p\u200ba\ud800ssword"}"#,
+            r#"{"type":"string","title":"\ud800Pass\udc00word"}"#,
+            r#"{"type":"string","description":"One-time code"}"#,
+            r#"{"type":"string","x-hint":"Passwort"}"#,
             r#"{"type":"string","writeOnly":true}"#,
             r#"{"type":"string","pattern":"^ghp_[A-Za-z0-9]{36}$"}"#,
             r#"{"type":"string","pattern":"^sk\\-ant\\-.+$"}"#,
@@ -391,12 +458,11 @@ mod tests {
                 "{schema}"
             );
         }
-        let schema = r#"{"properties":{"pass\ud800word":{}}}"#;
+        let schema = r#"{"properties":{"pass\ud800word":{"type":"string"}}}"#;
         assert!(matches!(asked("?", schema), Some(Objection::Secret(_))));
-        let schema = r#"{"properties":{"value":{}},"x-title":"Your bearer token"}"#;
+        let schema = r#"{"properties":{"value":{"type":"string"}},"x-title":"Your bearer token"}"#;
         assert_eq!(asked("?", schema), Some(Objection::Message));
-        let half =
-            r#"{"message":"Enter your \ud800 password","requestedSchema":{"properties":{"a":{}}}}"#;
+        let half = r#"{"message":"Enter your \ud800 password","requestedSchema":{"properties":{"a":{"type":"string"}}}}"#;
         assert_eq!(objection(&raw(half), false), Some(Objection::Message));
     }
 
@@ -417,6 +483,28 @@ mod tests {
             );
             assert_eq!(asked("Choose a time", &schema), None, "{schema}");
         }
+        // In words, and in another order in each place.
+        let mut digits = "zero one two three four five six seven eight nine"
+            .split(' ')
+            .collect::<Vec<_>>();
+        let mut place = |name: &str| {
+            digits.rotate_left(1);
+            format!(r#""{name}":{{"type":"string","enum":{digits:?}}}"#)
+        };
+        let [first, second, third] = ["first", "second", "third"].map(&mut place);
+        for (places, found) in [
+            (
+                [&first, &second, &third].as_slice(),
+                Some(Objection::Message),
+            ),
+            (&[&first, &second], None),
+        ] {
+            let places = places.iter().map(|place| place.as_str());
+            let places = places.collect::<Vec<_>>().join(",");
+            let schema = format!(r#"{{"properties":{{{places}}}}}"#);
+            assert_eq!(asked("Enter your PIN", &schema), found, "{schema}");
+            assert_eq!(asked("Choose a time", &schema), None, "{schema}");
+        }
     }
 
     #[test]
@@ -425,22 +513,24 @@ mod tests {
             let fields: Vec<_> = (0..count).map(|n| format!(r#""f{n}":{field}"#)).collect();
             format!(r#"{{"properties":{{{}}}}}"#, fields.join(","))
         };
+        // Counts as a field and nine texts.
+        let field = r#"{"enum":["","","","","","","","",""]}"#;
         let choices = format!(r#"{{"enum":[{}""]}}"#, r#""a","#.repeat(MAX_TEXTS));
         let zone = |n: usize| format!(r#"{{"const":"Area/City{n}","title":"City {n} (UTC+1)"}}"#);
         let zones: Vec<_> = (0..600).map(zone).collect();
         let zones = format!(r#"{{"type":"string","oneOf":[{}]}}"#, zones.join(","));
         for (message, schema, found) in [
-            (String::new(), fields(MAX_TEXTS - 1, "{}"), None),
+            (String::new(), fields(MAX_TEXTS / 10 - 1, field), None),
             (
                 String::new(),
-                fields(MAX_TEXTS, "{}"),
+                fields(MAX_TEXTS / 10, field),
                 Some(Objection::Long),
             ),
             (String::new(), fields(1, &choices), Some(Objection::Long)),
             (String::new(), fields(1, &zones), None),
             (
                 "a".repeat(MAX_BYTES),
-                fields(1, "{}"),
+                fields(1, field),
                 Some(Objection::Long),
             ),
         ] {
@@ -467,6 +557,15 @@ mod tests {
             r#"{"properties":{"a":{"anyOf":[{"properties":{"b":{}}}]}}}"#,
             r##"{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{}}}"##,
             r#"{"properties":[]}"#,
+            r#"{"properties":{"a":{}}}"#,
+            r#"{"properties":{"a":{"title":"A"}}}"#,
+            r#"{"properties":{"a":{"type":"array"}}}"#,
+            r#"{"properties":{"a":{"type":"array","items":{"type":"string"}}}}"#,
+            r#"{"properties":{"a":{"type":"array","items":{"anyOf":[{"type":"string"}]}}}}"#,
+            r#"{"properties":{"a":{"anyOf":[{"type":"array","items":{"type":"string"}}]}}}"#,
+            r#"{"properties":{"a":{"type":"string","enum":[]}}}"#,
+            r#"{"properties":{"a":{"type":"string","oneOf":[]}}}"#,
+            r#"{"properties":{"a":{"type":"array","items":{"type":"string","enum":[]}}}}"#,
             &format!(
                 r#"{{"properties":{{"a":{}{{}}{}}}}}"#,
                 r#"{"anyOf":["#.repeat(5_000),

@@ -395,11 +395,17 @@ fn question_for_a_secret_in_other_words_is_refused_and_a_choice_is_not() {
             ),
             1 => (form("Go on", field(words, text.clone())), "is for a secret"),
             2 => (
-                form("Go on", field("value", json!({"title": words}))),
+                form(
+                    "Go on",
+                    field("value", json!({"type": "string", "title": words})),
+                ),
                 "the field value is",
             ),
             _ => (
-                form("Go on", field("value", json!({"description": words}))),
+                form(
+                    "Go on",
+                    field("value", json!({"type": "string", "description": words})),
+                ),
                 "the field value is",
             ),
         };

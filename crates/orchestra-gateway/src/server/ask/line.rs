@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-use orchestra_mcp::client::is_deceptive;
-use orchestra_secret::is_invisible;
+use orchestra_mcp::client::is_hidden;
 
 /// Returns JSON on one line. Strings are written with the characters that their escapes mean, so that a text cannot be
 /// disguised by escapes. All members of an object remain, also those of one name.
@@ -73,12 +72,6 @@ fn push(c: char, line: &mut String) {
     for unit in c.encode_utf16(&mut [0; 2]) {
         line.push_str(&format!("\\u{unit:04x}"));
     }
-}
-
-/// Returns whether a character is not seen as what it is: also fillers, joiners and selectors of variants, and all
-/// blanks but the usual one.
-fn is_hidden(c: char) -> bool {
-    is_deceptive(c) || is_invisible(c) || c.is_whitespace() && c != ' '
 }
 
 #[cfg(test)]

@@ -114,8 +114,12 @@ const FORWARDED: &[&str] = &[
     // Certificates of clients (RFC 9440, nginx).
     "client-cert*",
     "x-client-cert*",
+    "x-client-dn*",
+    "x-client-verif*",
     "ssl-client-*",
-    "x-ssl-client-*",
+    "x-mtls-*",
+    "x-ssl-*",
+    "x-tls-*",
     // Scheme and host that the client asked for.
     "x-scheme",
     "x-url-scheme",
@@ -139,8 +143,11 @@ const FORWARDED: &[&str] = &[
     // Symantec (Blue Coat).
     "x-bluecoat-*",
     // Alibaba, Tencent, KeyCDN and Section.
-    "ali-cdn-*",
+    "ali-*",
+    "eagleeye-*",
     "eagleid",
+    "slb-*",
+    "web-server-type",
     "x-nws-log-uuid",
     "x-pull",
     "section-io-*",
@@ -157,7 +164,12 @@ const FORWARDED: &[&str] = &[
     // Microsoft: Front Door, Application Gateway, Application Request Routing, App Service and dev tunnels.
     "x-azure-*",
     "x-appgw-*",
+    "x-appservice-*",
     "x-arr-*",
+    "x-waws-*",
+    "x-site-deployment-id",
+    "was-default-hostname",
+    "disguised-host",
     "x-ms-*",
     "x-tunnel-*",
     // Hosts of applications: Fly.io, Vercel, Netlify, Heroku, Railway and Render.
@@ -170,9 +182,19 @@ const FORWARDED: &[&str] = &[
     // Tunnels: Tailscale (`serve`, `funnel`) and ngrok.
     "tailscale-*",
     "ngrok-*",
-    // Proxies that authenticate: oauth2-proxy, Authelia, authentik, Pomerium, Kong, Teleport, Kubernetes, and nginx for
-    // Tailscale.
+    // Proxies that authenticate: oauth2-proxy, Vouch, Authelia, authentik, Pomerium, Kong, Teleport, Kubernetes,
+    // mod_auth_openidc, Shibboleth, and nginx for Tailscale.
+    "x-auth-email",
+    "x-auth-groups",
+    "x-auth-name",
     "x-auth-request-*",
+    "x-auth-user*",
+    "x-authenticated-*",
+    "x-vouch-*",
+    "x-userinfo",
+    "x-jwt-assertion",
+    "oidc-*",
+    "shib-*",
     "teleport-*",
     "x-teleport-*",
     "remote-user",
@@ -221,6 +243,16 @@ mod tests {
             "CDN-Loop",
             "CDN-RequestId",
             "X-Cloud-Trace-Context",
+            "X-SSL-Cert",
+            "X-TLS-Client-Cert",
+            "X-Client-Verify",
+            "EagleEye-TraceId",
+            "X-WAWS-Unencoded-URL",
+            "X-AppService-Proto",
+            "X-Auth-Username",
+            "X-Authenticated-User",
+            "X-Vouch-User",
+            "OIDC_CLAIM_sub",
         ] {
             assert!(has(name), "{name}");
         }
@@ -244,6 +276,8 @@ mod tests {
             "trivial",
             "x-viewer",
             "x-requested-with",
+            "x-auth-token",
+            "x-client-name",
             "priority",
             "dnt",
         ] {

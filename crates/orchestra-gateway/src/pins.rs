@@ -1,10 +1,10 @@
 //! What a server has offered, kept between runs: shown before it is started, or while it cannot be;
 //! and pinned, so that a tool that is told anew is not taken unseen.
 //!
-//! The first time a tool is seen, it is pinned as it is, with all of its members. When one of them
-//! changes later, the tool is hidden until the change is approved. So is a tool with another name that may be shown by
-//! the name of a pinned one. Where it is not known any more what was
-//! approved, because the file is damaged, all are hidden until they are approved.
+//! The first time a tool is listed, it is pinned as it is, with all of its members, also by a command that only shows
+//! it. When one of them changes later, the tool is hidden until the change is approved. So is a tool with another name
+//! that may be shown by the name of a pinned one. Where it is not known any more what was approved, because the file is
+//! damaged, all are hidden until they are approved.
 
 mod known;
 
@@ -74,7 +74,7 @@ impl PinFile {
     /// What the server has changed and nobody has approved. Reads a file.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
-        let known = self.load().ok().flatten();
+        let known = self.read().ok().flatten();
         known.map(|known| known.changes()).unwrap_or_default()
     }
 
@@ -97,7 +97,7 @@ impl PinFile {
     /// were approved are not. Reads a file.
     #[must_use]
     pub fn tools(&self) -> Vec<String> {
-        let known = self.load().ok().flatten();
+        let known = self.read().ok().flatten();
         known.map(|known| known.offered()).unwrap_or_default()
     }
 
@@ -105,7 +105,7 @@ impl PinFile {
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         let path = self.path.display();
-        match self.load() {
+        match self.read() {
             Err(error) => Some(format!("{path} cannot be read: {error}")),
             Ok(known) => known.filter(Known::is_lost).map(|_| {
                 let aside = files::aside(&self.path);
@@ -131,36 +131,41 @@ impl PinFile {
         })
     }
 
-    /// What of these tools, as the server tells them now, nobody has approved. Those are kept to
-    /// be shown and approved later; a server that was never seen has changed nothing.
+    /// Takes in the tools that the server lists now, for a command that shows them: new tools are pinned. Returns the
+    /// tools that the user has not approved, which are stored for a later approval.
     #[must_use]
     pub fn notice(&self, tools: &[RawJson], mode: Mode) -> Vec<Change> {
         if mode != Mode::Ask {
             return Vec::new();
         }
-        let mut known = match self.load() {
-            Ok(None) => return Vec::new(),
-            Ok(Some(known)) => known,
+        let known = match self.read() {
+            Ok(known) => known.unwrap_or_else(Known::partial),
             Err(_) => Known::lost(),
         };
-        let tools = definitions::once_each(tools.to_vec());
+        let mut known = known.shown_with(self.prefix.clone());
         let before = known.changes();
-        known.lists.tools.clone_from(&tools);
+        let tools = definitions::once_each(tools.to_vec());
+        let is_new = known.notice(tools.clone());
         let changes = known.changes();
-        if changes.iter().any(|change| !before.contains(change)) {
-            let kept = self.change(|known| known.lists.tools = tools);
+        if is_new || changes.iter().any(|change| !before.contains(change)) {
+            let kept = self.change(|known| known.notice(tools));
             if let Err(error) = kept {
-                tracing::warn!(path = %self.path.display(), %error, "cannot store the changed definitions of a server");
+                tracing::warn!(path = %self.path.display(), %error, "cannot store the definitions of a server");
             }
         }
         changes
     }
 
-    /// What is known; `None` when the server was never seen.
+    /// What is known; `None` when the server was never seen, or only by a command that shows its tools.
     ///
     /// # Errors
     /// When it was seen, and what is known of it cannot be read.
     pub(crate) fn load(&self) -> io::Result<Option<Known>> {
+        Ok(self.read()?.filter(|known| !known.is_partial()))
+    }
+
+    /// What is known, by whatever program.
+    fn read(&self) -> io::Result<Option<Known>> {
         let kept: Option<OnDisk> = files::read(&self.path)?;
         match kept {
             Some(kept) if kept.is_newer() => Err(newer()),
@@ -187,7 +192,7 @@ impl PinFile {
         });
         learnt.unwrap_or_else(|error| {
             tracing::warn!(path = %self.path.display(), %error, "cannot store the definitions of a server");
-            let mut known = match (before, self.load()) {
+            let mut known = match (before, self.read()) {
                 (_, Ok(Some(kept))) => kept,
                 (Some(before), _) => before.clone(),
                 (None, Ok(None)) => Known::default(),

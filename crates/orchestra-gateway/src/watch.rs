@@ -2,7 +2,8 @@
 //!
 //! Every file and directory that may hold servers is watched, also those that are not there yet, what
 //! the user decides of them, and the files that servers name. What belongs together is taken together:
-//! files are read again when they were left alone for half a second.
+//! files are read again when they were left alone for half a second. A decision of the user is a change of one file,
+//! which is complete when it appears, so that it is read at once.
 
 mod arm;
 
@@ -10,7 +11,10 @@ use std::{
     collections::BTreeSet,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -40,8 +44,40 @@ const SWEEP: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Watching {
     found: watch::Receiver<Arc<Found>>,
-    again: Arc<Notify>,
+    told: Told,
     task: JoinHandle<()>,
+}
+
+/// Wakes the task that reads files again.
+#[derive(Debug, Clone, Default)]
+struct Told {
+    again: Arc<Notify>,
+    /// The user decided something since the last look.
+    is_decided: Arc<AtomicBool>,
+}
+
+impl Told {
+    /// Reports a change.
+    fn change(&self) {
+        self.again.notify_one();
+    }
+
+    /// Reports a decision of the user.
+    fn decision(&self) {
+        self.is_decided.store(true, Ordering::Release);
+        self.again.notify_one();
+    }
+
+    /// Waits until nothing was reported for a while, but not after a decision.
+    async fn quiet(&self) {
+        let end = Instant::now() + MAX_QUIET;
+        while !self.is_decided.swap(false, Ordering::AcqRel) {
+            tokio::select! {
+                told = timeout(QUIET, self.again.notified()) => if told.is_err() { return },
+                () = sleep_until(end) => return,
+            }
+        }
+    }
 }
 
 /// Why servers were not looked for.
@@ -64,7 +100,7 @@ impl Watching {
         decisions: DecisionFile,
         begun: watch::Receiver<bool>,
     ) -> Result<Self, WatchError> {
-        let again = Arc::new(Notify::new());
+        let told = Told::default();
         let mut looker = Looker {
             known: decisions.read()?,
             named: BTreeSet::new(),
@@ -75,8 +111,8 @@ impl Watching {
             armed: None,
         };
         let (sender, found) = watch::channel(Arc::new(looker.look()));
-        let task = tokio::spawn(run(looker, Arc::clone(&again), begun, sender));
-        Ok(Self { found, again, task })
+        let task = tokio::spawn(run(looker, told.clone(), begun, sender));
+        Ok(Self { found, told, task })
     }
 
     /// What was found last. Changes when something else is.
@@ -87,7 +123,7 @@ impl Watching {
 
     /// Has files read again soon, whatever the system tells.
     pub fn look_again(&self) {
-        self.again.notify_one();
+        self.told.change();
     }
 }
 
@@ -158,7 +194,7 @@ impl Looker {
 
 async fn run(
     looker: Looker,
-    again: Arc<Notify>,
+    told: Told,
     mut begun: watch::Receiver<bool>,
     sender: watch::Sender<Arc<Found>>,
 ) {
@@ -172,18 +208,21 @@ async fn run(
             // Looks once more when it watches: what changed since the first look is found.
             None => {}
             Some(true) => {
-                again.notified().await;
-                be_quiet(&again).await;
+                told.again.notified().await;
+                told.quiet().await;
             }
             Some(false) => {
                 // A change that nobody tells of is found by looking.
-                let _ = timeout(SWEEP, again.notified()).await;
-                be_quiet(&again).await;
+                let _ = timeout(SWEEP, told.again.notified()).await;
+                told.quiet().await;
             }
         }
-        let told = Arc::clone(&again);
+        let told = told.clone();
         let looked = tokio::task::spawn_blocking(move || {
-            looker.armed.get_or_insert_with(|| Armed::new(told));
+            let decisions = looker.decisions.path();
+            looker
+                .armed
+                .get_or_insert_with(|| Armed::new(told, &decisions));
             looker.arm();
             let found = looker.look();
             (looker, found)
@@ -203,17 +242,6 @@ async fn run(
             }
             is_other
         });
-    }
-}
-
-/// Waits until nothing was told for a while.
-async fn be_quiet(again: &Notify) {
-    let end = Instant::now() + MAX_QUIET;
-    loop {
-        tokio::select! {
-            told = timeout(QUIET, again.notified()) => if told.is_err() { return },
-            () = sleep_until(end) => return,
-        }
     }
 }
 

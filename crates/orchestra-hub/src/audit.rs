@@ -18,10 +18,10 @@ use std::{
         mpsc::{SyncSender, sync_channel},
     },
     thread::{self, JoinHandle},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
-use crate::CallEnd;
+use crate::{CallEnd, Caller};
 use place::Place;
 pub use verify::{Misfit, Spot, Verified, verify_audit};
 use writer::{Shared, Writer};
@@ -118,6 +118,21 @@ pub(crate) struct Record {
     pub(crate) trace: Option<String>,
 }
 
+/// An action of the user that is not a call, such as the approval of a server.
+#[derive(Debug, Clone)]
+pub struct Action {
+    /// The user's program.
+    pub caller: Caller,
+    /// The action and its object, such as `approve server notes`.
+    pub name: String,
+    /// How it ended.
+    pub end: CallEnd,
+    /// When it began.
+    pub began: Instant,
+    /// W3C `traceparent`.
+    pub trace: Option<String>,
+}
+
 impl Audit {
     /// Opens the file, creating it and its directory when they are missing. The thread starts with
     /// the first record or by [`Audit::start`], whichever comes first.
@@ -163,6 +178,24 @@ impl Audit {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Records an action.
+    pub fn record_action(&self, action: Action) {
+        self.record(Record {
+            ended: SystemTime::now(),
+            face: action.caller.face,
+            client: action.caller.client,
+            provider: None,
+            kind: "action",
+            name: action.name,
+            argument_bytes: 0,
+            result_bytes: 0,
+            end: action.end,
+            remark: None,
+            elapsed: action.began.elapsed(),
+            trace: action.trace,
+        });
     }
 
     pub(crate) fn record(&self, record: Record) {

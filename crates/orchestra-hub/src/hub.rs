@@ -356,6 +356,12 @@ impl Hub {
         }
     }
 
+    /// The audit file, if there is one.
+    #[must_use]
+    pub fn audit(&self) -> Option<&Audit> {
+        self.0.config.audit.as_ref()
+    }
+
     /// The counters of all calls.
     #[must_use]
     pub fn metrics(&self) -> MetricsReport {

@@ -37,7 +37,7 @@ mod view;
 pub use along::{Along, Carried, SessionName};
 pub use arguments::parse_arguments;
 pub use attachment::{Attachment, HubNotice, Notices, SubscribeError};
-pub use audit::{Audit, AuditConfig, Fsync, Misfit, Spot, Verified, verify_audit};
+pub use audit::{Action, Audit, AuditConfig, Fsync, Misfit, Spot, Verified, verify_audit};
 pub use call::Call;
 pub use cancel::{CancelSignal, CancelSource};
 pub use catalog::{

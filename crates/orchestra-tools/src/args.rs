@@ -9,14 +9,34 @@ pub(crate) use types::{
 use orchestra_hub::parse_arguments;
 use orchestra_wire::RawJson;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, schema::Schemas};
 
 /// Parses the arguments of a tool.
 ///
 /// Fails with a text that names the argument and says what was expected.
-pub(crate) fn parse<T: DeserializeOwned>(arguments: &RawJson) -> Result<T, Failure> {
-    parse_arguments(arguments).map_err(Failure::text)
+pub(crate) fn parse<T: DeserializeOwned>(tool: &str, arguments: &RawJson) -> Result<T, Failure> {
+    parse_arguments(arguments).map_err(|text| Failure::text(with_values(tool, text)))
+}
+
+/// Adds the possible values of a missing argument, if the schema of the tool lists them.
+fn with_values(tool: &str, text: String) -> String {
+    let missing = text.strip_prefix("missing argument `");
+    let Some(name) = missing.and_then(|rest| rest.strip_suffix('`')) else {
+        return text;
+    };
+    let schema: Value = Schemas::of(tool).input().parse().unwrap_or_default();
+    let values = schema["properties"][name]["enum"].as_array();
+    let values: Vec<&str> = values
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    match values.is_empty() {
+        true => text,
+        false => format!("{text}: one of {}", values.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -26,7 +46,7 @@ mod tests {
     use serde::Deserialize;
     use serde_json::{Value, json};
 
-    use super::{Arg, Limit, Many, parse};
+    use super::{Arg, Limit, Many, parse_arguments};
 
     #[derive(Deserialize, Debug)]
     #[serde(deny_unknown_fields)]
@@ -43,7 +63,7 @@ mod tests {
     fn errors_name_the_argument_and_what_was_expected() {
         let check = |arguments: Value, expected: &str| {
             let arguments = RawJson::of(&arguments).unwrap();
-            let error = parse::<Arguments>(&arguments).unwrap_err().to_string();
+            let error = parse_arguments::<Arguments>(&arguments).unwrap_err();
             assert_eq!(error, expected);
         };
         check(json!({}), "missing argument `project`");
@@ -82,34 +102,41 @@ mod tests {
             RawJson::of(&json!({"project": "a", "names": names})).unwrap()
         };
         assert_eq!(
-            parse::<Arguments>(&of(256)).unwrap().names.unwrap().0.len(),
+            parse_arguments::<Arguments>(&of(256))
+                .unwrap()
+                .names
+                .unwrap()
+                .0
+                .len(),
             256
         );
-        let error = parse::<Arguments>(&of(1_000_000)).unwrap_err().to_string();
+        let error = parse_arguments::<Arguments>(&of(1_000_000)).unwrap_err();
         assert!(error.contains("at most 256 values"), "{error}");
         assert!(error.starts_with("argument `names"), "{error}");
         let same = RawJson::of(&json!({"project": "a", "names": vec!["x"; 1_000]})).unwrap();
-        assert_eq!(parse::<Arguments>(&same).unwrap().names.unwrap().0.len(), 1);
+        assert_eq!(
+            parse_arguments::<Arguments>(&same)
+                .unwrap()
+                .names
+                .unwrap()
+                .0
+                .len(),
+            1
+        );
     }
 
     #[test]
     fn a_huge_value_does_not_come_back() {
         let arguments =
             RawJson::of(&json!({"project": "a", "limit": "x".repeat(1_000_000)})).unwrap();
-        assert!(
-            parse::<Arguments>(&arguments)
-                .unwrap_err()
-                .to_string()
-                .len()
-                < 2_000
-        );
+        assert!(parse_arguments::<Arguments>(&arguments).unwrap_err().len() < 2_000);
     }
 
     #[test]
     fn whole_numbers_may_be_written_as_doubles() {
         let arguments = RawJson::of(&json!({"project": "a", "limit": 10.0})).unwrap();
         assert_eq!(
-            parse::<Arguments>(&arguments)
+            parse_arguments::<Arguments>(&arguments)
                 .unwrap()
                 .limit
                 .map(Limit::get),

@@ -150,7 +150,7 @@ impl Tool {
     {
         let serve: Serve = Box::new(move |services, arguments, _| {
             Box::pin(async move {
-                let step = args::parse(&arguments).and_then(|args| run(&services, args));
+                let step = args::parse(name, &arguments).and_then(|args| run(&services, args));
                 done(&services, step).await
             })
         });
@@ -177,7 +177,7 @@ impl Tool {
     {
         let serve: Serve = Box::new(move |services, arguments, _| {
             Box::pin(async move {
-                let step = match args::parse(&arguments) {
+                let step = match args::parse(name, &arguments) {
                     Ok(args) => {
                         let query = wanted(&args);
                         let near = services.near(name, &query).await;
@@ -212,7 +212,7 @@ impl Tool {
     {
         let serve: Serve = Box::new(move |services, arguments, cx| {
             Box::pin(async move {
-                let answer = match (args::parse::<Args>(&arguments), services.plans()) {
+                let answer = match (args::parse::<Args>(name, &arguments), services.plans()) {
                     (Err(failure), _) => Err(failure),
                     (Ok(_), None) => Err(Failure::coded("no-runner", "nothing runs plans here")),
                     (Ok(args), Some(plans)) => {

@@ -12,6 +12,7 @@ use axum::{
     middleware,
     response::{IntoResponse as _, Response},
 };
+use orchestra_hub::Hub;
 use orchestra_mcp::{
     Direct, Server,
     http::{HttpFace, HttpOptions, Identity, Refused, StreamShare, TooManyStreams},
@@ -27,12 +28,13 @@ use crate::{
 };
 
 /// The name of the face in the audit.
-const FACE: &str = "rest";
+pub(crate) const FACE: &str = "rest";
 
 /// What the routes need.
 pub(crate) struct Site {
     pub(crate) face: HttpFace,
     pub(crate) direct: Direct,
+    pub(crate) hub: Hub,
     pub(crate) began: Instant,
     /// The OpenAPI document; it is there once the routes are.
     pub(crate) document: OnceLock<Value>,
@@ -83,6 +85,7 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
     let face = HttpFace::new(server, options);
     let site = Arc::new(Site {
         direct: Direct::new(server, FACE),
+        hub: server.hub().clone(),
         began: Instant::now(),
         document: OnceLock::new(),
         feed,

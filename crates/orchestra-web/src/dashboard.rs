@@ -19,8 +19,9 @@
 //! | `GET /api/traffic` | what is said to servers and what they say, as events |
 //!
 //! What changes something of the board, of memory or of plans is a call of a tool like any other, so that
-//! nothing can be done here that cannot be done, refused and recorded everywhere else. What is decided of
-//! servers of others is what `orchestra mcp` decides.
+//! nothing can be done here that cannot be done, refused and recorded everywhere else. An
+//! action on an upstream server or an agent is what `orchestra mcp` and `orchestra plan agents` do, and is recorded in
+//! the audit log as an action.
 
 mod assets;
 mod events;
@@ -32,24 +33,26 @@ mod servers;
 mod sse;
 mod verbs;
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Instant};
 
 use axum::{
     Router,
     extract::State,
-    http::{HeaderValue, header},
+    http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
 use futures_util::Stream;
-use orchestra_hub::BoxFuture;
+use orchestra_hub::{Action, BoxFuture, CallEnd, Caller, Hub};
+use orchestra_mcp::DirectCaller;
 use serde::Deserialize;
 use tower_http::{CompressionLevel, compression::CompressionLayer};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    app::Site,
+    app::{FACE, Site},
     asked::{Path, Query},
     refusal::{Guarded, Reason, Refusal, ThingRefusals},
+    rest,
 };
 pub(crate) use feed::Feed;
 pub(crate) use login::routes as login_routes;
@@ -200,6 +203,49 @@ async fn usage(
     show(&site, |source| source.usage(said(days.from), said(days.to))).await
 }
 
+/// Performs an action that is not a call of a tool, and records it in the audit log. `name` is the action and its
+/// object.
+async fn act(
+    site: &Site,
+    headers: &HeaderMap,
+    name: String,
+    action: BoxFuture<Result<String, NotDone>>,
+) -> Result<String, Refusal> {
+    let DirectCaller { client, trace, .. } = rest::caller(headers);
+    let mut recorded = Recorded {
+        hub: &site.hub,
+        action: Action {
+            caller: Caller { face: FACE, client },
+            name,
+            end: CallEnd::Cancelled,
+            began: Instant::now(),
+            trace,
+        },
+    };
+    let done = action.await;
+    recorded.action.end = match &done {
+        Ok(_) => CallEnd::Answered,
+        Err(NotDone::Unknown(_)) => CallEnd::Unknown,
+        Err(NotDone::Refused(_)) => CallEnd::Denied,
+        Err(NotDone::Broke(_)) => CallEnd::Refused,
+    };
+    done.map_err(Refusal::from)
+}
+
+/// Records an action when it ends, also if its client goes away.
+struct Recorded<'h> {
+    hub: &'h Hub,
+    action: Action,
+}
+
+impl Drop for Recorded<'_> {
+    fn drop(&mut self) {
+        if let Some(audit) = self.hub.audit() {
+            audit.record_action(self.action.clone());
+        }
+    }
+}
+
 /// Answers what the source shows, with the number of the last event that it may hold the effect of:
 /// what was told up to there, it has.
 async fn show(
@@ -219,6 +265,17 @@ async fn show(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     Ok((headers, body).into_response())
+}
+
+impl From<NotDone> for Refusal {
+    fn from(error: NotDone) -> Self {
+        let reason = match error {
+            NotDone::Unknown(_) => Reason::Unknown,
+            NotDone::Refused(_) => Reason::Denied,
+            NotDone::Broke(_) => Reason::Broke,
+        };
+        Self::new(reason, error.to_string())
+    }
 }
 
 impl From<NotShown> for Refusal {

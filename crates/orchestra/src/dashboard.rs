@@ -4,11 +4,13 @@ mod servers;
 
 use std::{borrow::Cow, sync::Arc};
 
+use orchestra_gateway::discovery::Found;
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::tap::TapWatch;
 use orchestra_secret::Masker;
 use orchestra_tools::{Live, LiveError};
 use orchestra_web::dashboard::{LogFrom, NotDone, NotShown, Servers, Shown, Source, Tell, Telling};
+use tokio::sync::watch;
 
 use crate::config::Config;
 
@@ -19,12 +21,19 @@ struct Workspace {
     servers: Arc<servers::Others>,
 }
 
-/// The source of the dashboard of a workspace; `traffic` has what passes between it and servers of others.
-pub(crate) fn source(live: Live, config: &Config, traffic: TapWatch) -> Arc<dyn Source> {
+/// The source of the dashboard of a workspace. `traffic` has the messages between the workspace and upstream servers;
+/// `applied` has the upstream servers as they were applied last.
+pub(crate) fn source(
+    live: Live,
+    config: &Config,
+    traffic: TapWatch,
+    applied: Option<watch::Receiver<Arc<Found>>>,
+) -> Arc<dyn Source> {
+    let config = Arc::new(config.clone());
     Arc::new(Workspace {
         live,
         path: config.workspace.display().to_string(),
-        servers: Arc::new(servers::Others::new(Arc::new(config.clone()), traffic)),
+        servers: Arc::new(servers::Others::new(config, traffic, applied)),
     })
 }
 

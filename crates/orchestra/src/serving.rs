@@ -14,7 +14,7 @@ mod sync;
 use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
-use orchestra_gateway::config::ServerConfig;
+use orchestra_gateway::{config::ServerConfig, discovery::Found};
 use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
 use orchestra_mcp::{Limits, PartLook, Server, ServerStatus, client::tap::TapWatch};
 use orchestra_memory::engine::Engines;
@@ -320,6 +320,11 @@ impl Serving {
     /// The orchestrator, which admits and reaches plugins and bridges.
     pub(crate) const fn orchestrator(&self) -> &Orchestrator {
         &self.orchestrator
+    }
+
+    /// The upstream MCP servers, as they were applied last.
+    pub(crate) fn applied_servers(&self) -> Option<watch::Receiver<Arc<Found>>> {
+        self.others.as_ref()?.applied.clone()
     }
 
     /// The upstream MCP servers, as they were found at the start.

@@ -93,6 +93,8 @@ pub(crate) struct Known {
     by_form: BTreeMap<String, String>,
     /// What was approved before is not known any more: a tool that is not pinned was not approved.
     is_lost: bool,
+    /// Only the tools were listed so far, by a command that shows them.
+    is_partial: bool,
 }
 
 /// What is known of a server, in its file.
@@ -116,6 +118,8 @@ pub(super) struct OnDisk {
     pinned: BTreeMap<String, Box<RawValue>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lost: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
     /// Set if the pins cover every member of a tool.
     #[serde(default)]
     whole: bool,
@@ -202,6 +206,19 @@ impl Known {
         }
     }
 
+    /// Of a server of which nothing was listed.
+    pub(super) fn partial() -> Self {
+        Self {
+            is_partial: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether at most the tools were listed.
+    pub(super) const fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
     /// Whether it is not known any more what was approved before.
     pub(crate) const fn is_lost(&self) -> bool {
         self.is_lost
@@ -272,7 +289,30 @@ impl Known {
     /// Takes in what the server offers now, and tools that only some clients see and that are to be approved.
     pub(super) fn learn(&mut self, lists: Lists, of_clients: Vec<RawJson>, mode: Mode) {
         self.is_lost &= mode == Mode::Ask;
-        let tools = lists.tools.iter().chain(&of_clients);
+        self.is_partial = false;
+        self.pin_tools(&lists.tools, &of_clients, mode);
+        self.lists = lists;
+        self.of_clients = of_clients;
+        if mode == Mode::Follow && self.pinned.len() > MAX_PINNED {
+            let tools = self.lists.tools.iter().chain(&self.of_clients);
+            let names = tools.filter_map(|tool| definitions::named(tool, "name").ok());
+            let listed: HashSet<String> = names.collect();
+            self.pinned.retain(|name, _| listed.contains(name));
+            self.index();
+        }
+    }
+
+    /// Takes in the tools that the server lists now. Returns whether a tool was pinned.
+    pub(super) fn notice(&mut self, tools: Vec<RawJson>) -> bool {
+        let before = self.pinned.len();
+        self.pin_tools(&tools, &[], Mode::Ask);
+        self.lists.tools = tools;
+        self.pinned.len() > before
+    }
+
+    /// Pins tools that are new, or all of them if changes are accepted.
+    fn pin_tools(&mut self, tools: &[RawJson], of_clients: &[RawJson], mode: Mode) {
+        let tools = tools.iter().chain(of_clients);
         let named = tools.filter_map(|tool| Some((definitions::named(tool, "name").ok()?, tool)));
         let mut named: Vec<(String, &RawJson)> = named.collect();
         // Tools that are new together may be shown by similar names.
@@ -283,15 +323,6 @@ impl Known {
             if mode == Mode::Follow || is_new {
                 self.set_pin(name, definition.clone());
             }
-        }
-        self.lists = lists;
-        self.of_clients = of_clients;
-        if mode == Mode::Follow && self.pinned.len() > MAX_PINNED {
-            let tools = self.lists.tools.iter().chain(&self.of_clients);
-            let names = tools.filter_map(|tool| definitions::named(tool, "name").ok());
-            let listed: HashSet<String> = names.collect();
-            self.pinned.retain(|name, _| listed.contains(name));
-            self.index();
         }
     }
 
@@ -331,6 +362,7 @@ impl Known {
                 .filter_map(|(name, raw)| Some((name.clone(), raw.parse().ok()?)))
                 .collect(),
             lost: self.is_lost,
+            partial: self.is_partial,
             whole: true,
         }
     }
@@ -369,6 +401,8 @@ impl From<OnDisk> for Known {
             prefix: None,
             by_form: BTreeMap::new(),
             is_lost: kept.lost,
+            // The content of a file that does not exist has no version.
+            is_partial: kept.partial || kept.version == 0 && !kept.lost,
             of_clients: raw(kept.of_clients),
             lists: Lists {
                 tools: raw(kept.tools),

@@ -251,6 +251,30 @@ fn a_change_that_is_noticed_beside_is_kept_to_be_approved() {
 }
 
 #[test]
+fn tool_that_changes_between_its_first_listing_and_the_first_start_is_hidden() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path());
+    assert_eq!(file.notice(&[json(OLD)], Mode::Ask), []);
+    assert_eq!(file.notice(&[json(NEW)], Mode::Ask).len(), 1);
+    assert_eq!(file.changes()[0].before, Some(json(OLD)));
+    assert_eq!(file.load().unwrap(), None, "the first start lists the rest");
+    let known = file.learn(tools(&[NEW]), &[], Mode::Ask, None);
+    assert!(!known.approves("t", &json(NEW)));
+    assert_eq!(file.approve(&[]).unwrap(), ["t"]);
+    assert!(file.load().unwrap().unwrap().approves("t", &json(NEW)));
+}
+
+#[test]
+fn new_tool_of_a_known_server_is_pinned_when_it_is_first_listed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path());
+    file.learn(tools(&[]), &[], Mode::Ask, None);
+    assert_eq!(file.notice(&[json(OLD)], Mode::Ask), []);
+    let known = file.learn(tools(&[NEW]), &[], Mode::Ask, None);
+    assert!(!known.approves("t", &json(NEW)));
+}
+
+#[test]
 fn a_name_that_is_listed_twice_is_no_change() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path());

@@ -76,6 +76,8 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
         return;
     };
     let mut status = server.client.status();
+    // The status may have changed before this task ran, for instance to closed.
+    status.mark_changed();
     let mut chores = interval(CHORES);
     chores.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut stale, mut not_before) = (Stale::default(), Instant::now());

@@ -12,7 +12,8 @@ use notify::{
     Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
     event::{AccessKind, AccessMode},
 };
-use tokio::sync::Notify;
+
+use super::Told;
 
 /// Maximum number of times that directories are looked for while new ones appear.
 const MAX_ROUNDS: usize = 8;
@@ -27,14 +28,17 @@ pub(super) struct Armed {
 }
 
 impl Armed {
-    pub(super) fn new(again: Arc<Notify>) -> Self {
+    pub(super) fn new(told: Told, decisions: &Path) -> Self {
         let wanted = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&wanted);
+        let decisions = decisions.to_owned();
         let tell = move |event: notify::Result<Event>| {
             let wanted = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            // An error says that something was not told.
-            if event.map_or(true, |event| counts(&event, &wanted)) {
-                again.notify_one();
+            match event {
+                Ok(event) if !counts(&event, &wanted) => {}
+                Ok(event) if is_about(&event, &decisions) => told.decision(),
+                // An error says that something was not told.
+                _ => told.change(),
             }
         };
         let watcher = notify::recommended_watcher(tell);
@@ -130,6 +134,14 @@ fn counts(event: &Event, wanted: &[PathBuf]) -> bool {
         wanted.iter().any(near)
     };
     !is_read && (event.need_rescan() || event.paths.iter().any(meets))
+}
+
+/// Whether an event is about this file, also if a link leads to its directory.
+fn is_about(event: &Event, file: &Path) -> bool {
+    let directory = |path: &Path| path.parent()?.canonicalize().ok();
+    let is_it =
+        |path: &PathBuf| path.file_name() == file.file_name() && directory(path) == directory(file);
+    event.paths.iter().any(is_it)
 }
 
 #[cfg(test)]

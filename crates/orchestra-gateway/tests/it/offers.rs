@@ -7,7 +7,7 @@ use orchestra_gateway::{PinFile, config::Pins};
 use orchestra_hub::{Cx, ListKind, Target};
 use serde_json::json;
 
-use crate::played::{Bench, Played, config, raw, said, text, tool, tools_changed, until};
+use crate::played::{Bench, PATIENCE, Played, config, raw, said, text, tool, tools_changed, until};
 
 #[tokio::test]
 async fn servers_stand_side_by_side_under_their_names() {
@@ -330,6 +330,15 @@ async fn a_tool_that_is_told_anew_is_hidden_until_it_is_approved() {
     tools_changed(&mut notices).await;
     assert_eq!(bench.tools().await, ["s__a", "s__b"]);
     assert_eq!(reason(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn gateway_that_is_closed_before_it_has_run_closes_at_once() {
+    let bench = Bench::new(&[("s", &Played::new(vec![tool("a")]))]);
+    let began = tokio::time::Instant::now();
+    bench.gateway.apply(vec![config("s")]);
+    bench.gateway.close(PATIENCE).await;
+    assert!(began.elapsed() < PATIENCE / 2, "it waited for nothing");
 }
 
 #[tokio::test]

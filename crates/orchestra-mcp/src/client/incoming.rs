@@ -322,7 +322,16 @@ fn asked_of(
         .as_ref()
         .and_then(|params| serde_json::from_str::<&RawValue>(params.as_str()).ok());
     let Some(ask) = Ask::of(&method, raw) else {
-        return Some((id, Err(RpcError::method_not_found(&method))));
+        let error = match method.as_str() {
+            "initialize" | "server/discover" => RpcError::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!(
+                    "the program returned the request `{method}` to its sender, so it is no MCP server"
+                ),
+            ),
+            _ => RpcError::method_not_found(&method),
+        };
+        return Some((id, Err(error)));
     };
     if !ask.is_in(session.config.features) {
         let text = format!("{ask} cannot be asked for: `features` of the server do not allow it");

@@ -150,7 +150,7 @@ pub(super) fn retry(
             }
             (status, _) => {
                 format!(
-                    "job `{}` is {status}; only a failed job can be retried",
+                    "job `{}` is {status}; only a failed job can be retried (`update_copilot_plan_job` changes a job that has not started)",
                     job.producer()
                 )
             }

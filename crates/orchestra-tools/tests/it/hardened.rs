@@ -119,6 +119,12 @@ async fn w09_enums_ranges_and_unknown_arguments_are_enforced() {
     )
     .await;
     check(
+        "create_task",
+        json!({"project": "my-app", "story_id": "MA-2", "title": "x"}),
+        "missing argument `type`: one of task, bug, hotfix",
+    )
+    .await;
+    check(
         "create_epic",
         json!({"project": "my-app", "title": ""}),
         "argument `title`: must not be empty",

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{LogFrom, servers::not_done, show, sse};
+use super::{LogFrom, act, show, sse};
 use crate::{
     app::Site,
     asked::{Json, Path, Query},
@@ -83,10 +83,11 @@ struct Approved {
 async fn approve(
     State(site): State<Arc<Site>>,
     Path(agent): Path<String>,
+    headers: HeaderMap,
     Json(seen): Json<Seen>,
 ) -> Result<Response, Refusal> {
     let agreed = site.feed().source().agree(agent.clone(), seen.fingerprint);
-    let told = agreed.await.map_err(not_done)?;
+    let told = act(&site, &headers, format!("approve agent {agent}"), agreed).await?;
     Ok(axum::Json(Approved { agent, told }).into_response())
 }
 

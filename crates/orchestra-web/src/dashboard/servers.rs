@@ -135,6 +135,7 @@ struct Done {
 async fn act(
     State(site): State<Arc<Site>>,
     Path((name, verb)): Path<(String, String)>,
+    headers: HeaderMap,
     Json(given): Json<Given>,
 ) -> Result<Response, Refusal> {
     let act = match (verb.as_str(), given.fingerprint) {
@@ -156,18 +157,9 @@ async fn act(
         }
     };
     let servers = site.feed().source().servers();
-    let told = servers.act(name.clone(), act).await.map_err(not_done)?;
+    let action = format!("{verb} server {name}");
+    let told = super::act(&site, &headers, action, servers.act(name.clone(), act)).await?;
     Ok(axum::Json(Done { name, verb, told }).into_response())
-}
-
-/// Refusal for a failed action.
-pub(super) fn not_done(error: NotDone) -> Refusal {
-    let reason = match error {
-        NotDone::Unknown(_) => Reason::Unknown,
-        NotDone::Refused(_) => Reason::Denied,
-        NotDone::Broke(_) => Reason::Broke,
-    };
-    Refusal::new(reason, error.to_string())
 }
 
 /// Returns the definition of an upstream server, and the changes that wait for approval.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::stream;
-use orchestra_hub::{BoxFuture, Hub, HubConfig, Provider};
+use orchestra_hub::{Audit, AuditConfig, BoxFuture, Hub, HubConfig, Provider};
 use orchestra_mcp::{
     Server,
     http::{Access, AccessRules, HttpOptions, Limits, serve},
@@ -13,10 +13,10 @@ use orchestra_web::{
     dashboard::{Act, LogFrom, NotDone, NotShown, Servers, Shown, Source, Tell, Telling},
 };
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, time::timeout};
 
 use crate::{
-    site::{Answer, Client, Events},
+    site::{Answer, Client, Events, PATIENCE},
     toys::toys,
 };
 
@@ -141,7 +141,11 @@ struct Dashboard {
 
 impl Dashboard {
     async fn new(access: Access) -> Self {
-        let hub = Hub::new(HubConfig::default());
+        Self::with(access, HubConfig::default()).await
+    }
+
+    async fn with(access: Access, config: HubConfig) -> Self {
+        let hub = Hub::new(config);
         hub.register(toys() as Arc<dyn Provider>).unwrap();
         let server = Server::builder(hub, "toys").version("9.8.7").build();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -436,6 +440,88 @@ async fn the_log_of_a_job_is_told_until_it_ends() {
     let diff = site.send("GET /api/plans/p/jobs/build/diff", &[], "").await;
     let shown = json!({"at": 0, "text": "build changed", "truncated": false});
     assert_eq!(diff.json(), shown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn actions_on_servers_and_agents_are_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.jsonl");
+    let config = HubConfig {
+        audit: Some(Audit::open(AuditConfig::new(&path)).unwrap()),
+        ..HubConfig::default()
+    };
+    let site = Dashboard::with(Access::default(), config).await;
+    let headers = [
+        ("content-type", "application/json"),
+        ("user-agent", "a browser"),
+    ];
+    let actions = [
+        (
+            "servers/files/restart",
+            "{}",
+            "restart server files",
+            "answered",
+        ),
+        (
+            "servers/files/disable",
+            "{}",
+            "disable server files",
+            "answered",
+        ),
+        (
+            "servers/files/enable",
+            "{}",
+            "enable server files",
+            "answered",
+        ),
+        ("servers/none/enable", "{}", "enable server none", "unknown"),
+        (
+            "servers/files/approve",
+            r#"{"fingerprint": "right"}"#,
+            "approve server files",
+            "answered",
+        ),
+        (
+            "servers/files/approve",
+            r#"{"fingerprint": "other"}"#,
+            "approve server files",
+            "denied",
+        ),
+        (
+            "agents/fixer/approve",
+            r#"{"fingerprint": "0123"}"#,
+            "approve agent fixer",
+            "answered",
+        ),
+        (
+            "agents/fixer/approve",
+            r#"{"fingerprint": "4567"}"#,
+            "approve agent fixer",
+            "denied",
+        ),
+    ];
+    for (path, body, ..) in actions {
+        site.send(&format!("POST /api/{path}"), &headers, body)
+            .await;
+    }
+    let recorded = async || {
+        loop {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            if text.lines().count() == actions.len() {
+                return text;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let text = timeout(PATIENCE, recorded())
+        .await
+        .expect("all are recorded");
+    for (line, (.., name, outcome)) in text.lines().zip(actions) {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let told = ["face", "client", "kind", "name", "outcome"].map(|key| record[key].as_str());
+        let expected = ["rest", "a browser", "action", name, outcome];
+        assert_eq!(told, expected.map(Some), "{line}");
+    }
 }
 
 #[tokio::test]

@@ -18,11 +18,10 @@ use crate::{
 /// Number of characters of a commit's name that are shown to people.
 const SHORT: usize = 10;
 
-/// Show who changed what on the board, and when
+/// Show the commits of the board: who changed what, and when
 ///
-/// Shows the commits of the board. `orchestra sync` creates them; after the first sync, `up` and `stdio` do so as
-/// well, at most once a minute and when they end. Changes since the last commit are not included; the tool
-/// `get_history` returns them.
+/// `orchestra sync` creates the commits; after the first sync, `up` and `stdio` do so as well, at most once a minute
+/// and when they end. Changes since the last commit are not included; the tool `get_history` returns them.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["log", "log P-3 --limit 5"]))]
 pub(crate) struct Arguments {

@@ -152,9 +152,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Command::Login(arguments) => login::login(&here, &arguments),
         Command::Logout(arguments) => login::logout(&here, &arguments),
         Command::Logs(arguments) => logs::run(&here, &config, &arguments),
-        Command::Approve(arguments) => decide::approve(&here, &arguments),
-        Command::Enable(arguments) => decide::enable(&here, &arguments),
-        Command::Disable(arguments) => decide::disable(&here, &arguments),
+        Command::Approve(arguments) => decide::approve(&here, &config, &arguments),
+        Command::Enable(arguments) => decide::enable(&here, &config, &arguments),
+        Command::Disable(arguments) => decide::disable(&here, &config, &arguments),
         Command::Restart(arguments) => decide::restart(&here, &config, &arguments),
         Command::Add(arguments) => add::run(&here, arguments),
         Command::Remove(arguments) => remove::run(&here, &arguments),
@@ -171,7 +171,7 @@ impl Here {
     }
 
     /// Looks again.
-    pub(in crate::commands) fn again(&self) -> Result<Self, Failure> {
+    pub(crate) fn again(&self) -> Result<Self, Failure> {
         Self::look(self.places.clone(), self.certs.clone())
     }
 
@@ -181,7 +181,7 @@ impl Here {
     }
 
     /// What was found.
-    pub(in crate::commands) const fn found(&self) -> &Found {
+    pub(crate) const fn found(&self) -> &Found {
         &self.found
     }
 

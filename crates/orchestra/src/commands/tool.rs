@@ -68,6 +68,9 @@ enum Command {
     ///
     /// If the workspace has no board, create_project creates one. Tools for plans need no board. All other built-in
     /// tools fail without one.
+    ///
+    /// A call of a tool of an MCP server starts a process of the server for this call alone, even while `orchestra up`
+    /// runs the server.
     #[command(after_help = examples(&[
         "tool call create_project name='My app'",
         "tool call create_epic project=my-app title=Search",

@@ -297,7 +297,7 @@ async fn serve_until(
     let parts = serving.parts();
     let source = serving
         .live()
-        .map(|live| dashboard::source(live, config, traffic));
+        .map(|live| dashboard::source(live, config, traffic, serving.applied_servers()));
     let (limits, times) = (listen::limits(), LifecycleTimes::default());
     let app = |stop: &watch::Receiver<bool>| {
         http::app(
@@ -367,10 +367,10 @@ fn base(config: &Config, address: SocketAddr) -> String {
 
 /// Reports where another process serves the workspace, and which flags and settings are not used there.
 fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
-    announce(config, running, None, format)?;
     if let Some(note) = running.other_worktree(&config.workspace) {
         output::complain(&note);
     }
+    announce(config, running, None, format)?;
     for name in unused(config, running) {
         output::complain(&format!(
             "process {} serves this workspace at {} already, so {name} was not used; stop the \
@@ -558,7 +558,7 @@ fn text(ready: &Ready<'_>) -> String {
          {}\
          \x20 MCP over stdio   orchestra stdio\n\
          {}{}{}\n\
-         `orchestra init` has Claude Code, VS Code and Cursor start `orchestra stdio` by themselves; it shows the same board.\n\
+         `orchestra init` configures Claude Code, VS Code and Cursor to start `orchestra stdio`, which shows the same board.\n\
          To connect a client over HTTP instead:\n\
          \x20 Claude Code      claude mcp add --transport http orchestra {mcp}{claude}\n\
          \x20 VS Code          .vscode/mcp.json   {{\"servers\": {{\"orchestra\": {{\"type\": \"http\", \"url\": \"{mcp}\"{files}}}}}}}\n\

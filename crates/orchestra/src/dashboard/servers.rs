@@ -3,16 +3,25 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::stream;
-use orchestra_gateway::{connect, discovery::ServerState};
+use orchestra_gateway::{
+    connect,
+    discovery::{Found, Server, ServerState},
+};
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::tap::TapWatch;
 use orchestra_web::dashboard::{Act, NotDone, NotShown, Servers, Shown, Telling};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio::{
+    sync::{
+        broadcast::{Receiver, error::RecvError},
+        watch,
+    },
+    time::timeout,
+};
 
 use crate::{
-    commands::mcp::{Here, Log, Pending, switch_all},
+    commands::mcp::{Here, Log, Pending, switch_all, words},
     config::Config,
     exit::Failure,
     output, servers,
@@ -21,10 +30,14 @@ use crate::{
 /// How often is looked for more of a log.
 const AGAIN: Duration = Duration::from_millis(250);
 
+/// Time in which a decision usually takes effect. One that takes longer is answered before.
+const APPLIED_WITHIN: Duration = Duration::from_secs(5);
+
 /// The servers of a workspace.
 pub(super) struct Others {
     config: Arc<Config>,
     traffic: TapWatch,
+    applied: Option<watch::Receiver<Arc<Found>>>,
 }
 
 /// What a server would run, and what of it waits to be approved.
@@ -90,8 +103,16 @@ struct Lines {
 }
 
 impl Others {
-    pub(super) const fn new(config: Arc<Config>, traffic: TapWatch) -> Self {
-        Self { config, traffic }
+    pub(super) const fn new(
+        config: Arc<Config>,
+        traffic: TapWatch,
+        applied: Option<watch::Receiver<Arc<Found>>>,
+    ) -> Self {
+        Self {
+            config,
+            traffic,
+            applied,
+        }
     }
 
     /// Does what reads files and decides, where it may take a while.
@@ -124,8 +145,19 @@ impl Others {
 
 impl Servers for Others {
     fn act(&self, name: String, act: Act) -> BoxFuture<Result<String, NotDone>> {
-        let done = self.with_here(move |here| decided(here, &name, &act));
-        Box::pin(async move { done.await.map_err(not_done) })
+        let done = self.with_here(move |here| {
+            let told = decided(here, &name, &act)?;
+            Ok((told, here.again()?.found().server(&name).cloned()))
+        });
+        let applied = self.applied.clone();
+        Box::pin(async move {
+            let (told, server) = done.await.map_err(not_done)?;
+            if let (Some(mut applied), Some(server)) = (applied, server) {
+                let is_applied = applied.wait_for(|found| is_as_decided(found, &server));
+                let _ = timeout(APPLIED_WITHIN, is_applied).await;
+            }
+            Ok(told)
+        })
     }
 
     fn definition(&self, name: String) -> BoxFuture<Shown> {
@@ -193,11 +225,24 @@ async fn passed(
     Some((told, looking))
 }
 
+/// Whether the decisions about a server are applied.
+fn is_as_decided(found: &Found, decided: &Server) -> bool {
+    let applied = found.server(decided.name.as_str());
+    applied.is_some_and(|applied| {
+        applied.state.as_str() == decided.state.as_str() && applied.restarts >= decided.restarts
+    })
+}
+
 fn decided(here: &Here, name: &str, act: &Act) -> Result<String, Failure> {
     let server = here.server(name)?;
     let name = &server.name;
     match act {
         Act::Restart => {
+            if let Some(why) = words::reason(server) {
+                return Err(Failure::denied(format!(
+                    "server {name} is not restarted: {why}"
+                )));
+            }
             let workspace = &here.places().workspace;
             here.decide(|decisions| decisions.restart(workspace, name))?;
             Ok(format!("server {name} restarted"))

@@ -29,6 +29,8 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Servers that run.
 pub(super) struct Others {
     gateway: Arc<Gateway>,
+    /// The servers as they were applied last.
+    pub(super) applied: Option<watch::Receiver<Arc<Found>>>,
     /// What became of each when they were found.
     pub(super) states: Vec<Shown>,
     /// Looks after their files for as long as it is there.
@@ -81,6 +83,8 @@ impl Others {
         let gateway = Arc::new(gateway);
         orchestrator.ask_through(&gateway);
         let mut found = watching.found();
+        let applied = watch::Sender::new(Arc::clone(&found.borrow()));
+        let followed = applied.subscribe();
         let mut following = Following {
             hub: hub.clone(),
             gateway: Arc::clone(&gateway),
@@ -88,6 +92,7 @@ impl Others {
             orchestrator,
             restarts: HashMap::new(),
             waiting: HashSet::new(),
+            applied,
         };
         let states = {
             let now = found.borrow_and_update();
@@ -98,6 +103,7 @@ impl Others {
         let following = tokio::spawn(following.run(found));
         Ok(Self {
             gateway,
+            applied: Some(followed),
             states,
             _watching: Some(watching),
             following: Some(following),
@@ -139,6 +145,7 @@ impl Others {
         gateway.apply(vec![server]);
         Ok(Self {
             gateway,
+            applied: None,
             states: vec![shown],
             _watching: None,
             following: None,
@@ -237,6 +244,8 @@ struct Following {
     restarts: HashMap<String, u64>,
     /// Those that waited for approval.
     waiting: HashSet<String>,
+    /// Reports the servers that are applied.
+    applied: watch::Sender<Arc<Found>>,
 }
 
 /// How a server is that is configured and that nobody may start.
@@ -272,6 +281,7 @@ impl Following {
         while found.changed().await.is_ok() {
             let now = Arc::clone(&found.borrow_and_update());
             self.take(&now);
+            self.applied.send_replace(now);
         }
     }
 

@@ -53,6 +53,30 @@ impl Records {
 }
 
 #[test]
+fn decisions_about_servers_in_a_shell_are_recorded() {
+    let records = Records::new();
+    let file = r#"{"mcpServers": {"other": {"command": "cat"}}}"#;
+    records.workspace.write(".mcp.json", file);
+    for words in [
+        &["approve", "other", "--yes"][..],
+        &["disable", "other"],
+        &["enable", "other"],
+        &["approve", "other", "--revoke"],
+    ] {
+        let decided = records.workspace.run([&["mcp"], words].concat());
+        assert_eq!(decided.code, Some(0), "{decided:?}");
+    }
+    let text = records.text();
+    let rows = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let rows = rows.filter(|row| row["kind"] == "action" && row["face"] == "cli");
+    let names: Vec<Value> = rows.map(|row| row["name"].clone()).collect();
+    let expected = ["approve", "disable", "enable", "revoke"];
+    assert_eq!(names, expected.map(|verb| format!("{verb} server other")));
+}
+
+#[test]
 fn two_programs_write_one_chain_and_a_kill_breaks_nothing() {
     let records = Records::new();
     let start = |name| Session::start_as(records.workspace.command(["stdio"]), name);

@@ -45,7 +45,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       doctor       Check the board, plans, configurations, git and certificates, and repair them
       board        Move or merge boards, or accept a board that you did not create
       sync         Exchange the board with other clones through a git remote
-      log          Show who changed what on the board, and when
+      log          Show the commits of the board: who changed what, and when
       audit        Check the audit log of tool calls for manipulation
       import       Import the board of orchestra-mcp from its YAML files in .projects
       config       Show the configuration

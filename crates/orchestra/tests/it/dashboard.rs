@@ -127,6 +127,7 @@ fn a_server_is_approved_used_watched_and_switched_off_in_a_browser() {
     let mut traffic = Stream::open(&address, "/api/traffic");
     let approved = act("approve", &json!({"fingerprint": seen}));
     assert_eq!(approved.status, 200, "{approved:?}");
+    assert_ne!(status(&address), "needs_approval", "it took effect");
     until(|| (status(&address) == "ready").then_some(()));
     // What is said to it is told to those who look.
     let call = json!({"name": "shell__say_hello", "arguments": {}});
@@ -166,8 +167,9 @@ fn a_server_is_approved_used_watched_and_switched_off_in_a_browser() {
     assert_eq!(act("restart", &json!({})).status, 200);
     events.next(|line| line["text"] == "begun");
     assert_eq!(act("disable", &json!({})).status, 200);
-    until(|| (status(&address) == "disabled").then_some(()));
+    assert_eq!(status(&address), "disabled");
     assert_eq!(act("enable", &json!({})).status, 200);
+    assert_ne!(status(&address), "disabled");
     until(|| (status(&address) == "ready").then_some(()));
     for path in ["/api/servers/none/definition", "/api/servers/none/log"] {
         let unknown = get(&address, path);

@@ -38,6 +38,17 @@ fn servers(address: &str) -> Value {
 }
 
 #[test]
+fn program_that_returns_its_input_is_reported_as_no_mcp_server() {
+    let workspace = Workspace::new();
+    let added = workspace.run(["mcp", "add", "other", "--", "cat"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let tested = workspace.run(["mcp", "test", "other"]);
+    assert_eq!(tested.code, Some(1), "{tested:?}");
+    let reason = "returned the request `initialize` to its sender, so it is no MCP server";
+    assert!(tested.out.contains(reason), "{tested:?}");
+}
+
+#[test]
 fn a_server_that_fails_says_why_and_is_failed_until_it_has_started() {
     let workspace = Workspace::new();
     workspace.write("gone.sh", FAILS_AND_HANGS);

@@ -234,6 +234,37 @@ fn an_import_says_which_variable_stands_for_what_is_asked_for() {
 }
 
 #[test]
+fn secret_in_clear_text_is_reported_when_a_server_is_imported_or_added() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "others.json",
+        r#"{"mcpServers": {
+            "a": {"command": "cat", "env": {"API_KEY": "k-1234", "PORT": "8080"}},
+            "b": {"command": "cat", "env": {"API_KEY": "${API_KEY}"}},
+            "c": {"url": "https://c.example/mcp", "headers": {"Authorization": "Bearer cccccccc"}}}}"#,
+    );
+    let imported = workspace.run(["mcp", "import", "--from", "others.json", "--json"]);
+    let rows = json(&imported);
+    let note =
+        |name: &str| format!("the file contains {name} in clear text; write ${{VARIABLE}} instead");
+    assert_eq!(rows[0]["reason"], note("API_KEY"));
+    assert_eq!(rows[1].get("reason"), None);
+    assert_eq!(rows[2]["reason"], note("Authorization"));
+    let added = workspace.run(["mcp", "add", "d", "--env", "API_KEY=k-1234", "--", "cat"]);
+    assert!(added.err.contains(&note("API_KEY")), "{added:?}");
+    let added = workspace.run([
+        "mcp",
+        "add",
+        "e",
+        "--env",
+        "API_KEY=${API_KEY}",
+        "--",
+        "cat",
+    ]);
+    assert!(!added.err.contains("clear text"), "{added:?}");
+}
+
+#[test]
 fn disabled_server_imported_into_the_workspace_is_approved_with_its_files() {
     let workspace = Workspace::new();
     workspace.write("server.sh", "cat");

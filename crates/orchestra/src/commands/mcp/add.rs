@@ -14,6 +14,7 @@ use super::{
     Here,
     done::Done,
     edit::{Scope, Target},
+    words,
 };
 use crate::{
     cli::examples,
@@ -104,6 +105,9 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
     let again = here.again()?;
     let done = Done::new(&name, "added").at(path.clone());
     done.among(&again.found, &path).print(json)?;
+    if let Some(note) = words::clear_secrets(&config) {
+        output::complain(&output::printable(&note));
+    }
     settle(&again, &config, &path)
 }
 
@@ -119,6 +123,7 @@ fn settle(here: &Here, added: &ServerConfig, file: &Path) -> Result<Exit, Failur
         if Fingerprint::of(added, &server.covered) == *fingerprint {
             let workspace = &here.places.workspace;
             here.decide(|decisions| decisions.approve(workspace, name, fingerprint))?;
+            output::complain(&format!("{name} is approved in this workspace"));
         } else {
             output::complain(&format!(
                 "its file defines it differently from what was added; `orchestra mcp approve {name}` shows and \

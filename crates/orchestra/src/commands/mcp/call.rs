@@ -50,6 +50,8 @@ pub(in crate::commands) use unused::Unused;
 /// server. The limit `daily_quota` counts this call together with those of all other Orchestra processes.
 /// `requests_per_second`, `burst` and `concurrency` have no effect here, because each process counts its own calls,
 /// and this one makes a single call.
+///
+/// The command starts a process of the server for this call alone, even while `orchestra up` runs the server.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[
     "mcp call docs search query='rate limits'",

@@ -1,6 +1,9 @@
 //! `orchestra mcp approve`, `enable`, `disable` and `restart`: what the user decides of servers.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::{
+    io::{self, BufRead as _, IsTerminal as _},
+    time::Instant,
+};
 
 use clap::Args;
 use orchestra_gateway::{
@@ -8,6 +11,7 @@ use orchestra_gateway::{
     config::{ServerName, Trust},
     discovery::{Server, ServerState},
 };
+use orchestra_hub::{Action, CallEnd, Caller};
 use serde::Serialize;
 use serde_json::json;
 
@@ -23,7 +27,7 @@ use crate::{
     config::Config,
     exit::{Exit, Failure},
     output::{self, Format},
-    servers,
+    servers, serving, workspace,
 };
 
 /// Approve servers that the workspace configures, and changes of their tools
@@ -126,12 +130,12 @@ struct Decided<'a> {
     hint: Option<String>,
 }
 
-pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
+pub(super) fn approve(here: &Here, config: &Config, arguments: &Approve) -> Result<Exit, Failure> {
     if arguments.revoke {
-        return revoke(here, arguments);
+        return revoke(here, config, arguments);
     }
     if arguments.follow {
-        return follow(here, arguments);
+        return follow(here, config, arguments);
     }
     let shows_all = arguments.names.is_empty();
     let servers: Vec<&Server> = if shows_all {
@@ -193,8 +197,44 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
             hint,
         });
     }
+    let of = |result: &'static str| decided.iter().filter(move |one| one.result == result);
+    record(
+        config,
+        "approve",
+        CallEnd::Answered,
+        of("approved").map(|one| one.name),
+    );
+    record(
+        config,
+        "approve",
+        CallEnd::Denied,
+        of("not approved").map(|one| one.name),
+    );
     format.print(&decided, |decided| text(decided, arguments))?;
     Ok(exit)
+}
+
+/// Records an action on servers. A workspace without a board has no audit log.
+fn record<'n>(config: &Config, verb: &str, end: CallEnd, names: impl Iterator<Item = &'n str>) {
+    let mut names = names.peekable();
+    if names.peek().is_none() || !workspace::has_board(&config.workspace) {
+        return;
+    }
+    let Some(audit) = serving::audit(config) else {
+        return;
+    };
+    for name in names {
+        audit.record_action(Action {
+            caller: Caller {
+                face: "cli",
+                client: None,
+            },
+            name: format!("{verb} server {name}"),
+            end,
+            began: Instant::now(),
+            trace: None,
+        });
+    }
 }
 
 fn text(decided: &[Decided<'_>], arguments: &Approve) -> String {
@@ -284,12 +324,12 @@ fn asked(
 
 /// Takes changes of the tools of servers without a question: by the user's own file, or by a decision
 /// where the file belongs to the workspace.
-fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
+fn follow(here: &Here, config: &Config, arguments: &Approve) -> Result<Exit, Failure> {
     const TAKEN: &str = "changes of its tools are accepted without a question";
     let named = arguments.names.iter().map(|name| here.server(name));
     let servers: Vec<&Server> = named.collect::<Result<_, _>>()?;
     let mut done = Vec::with_capacity(servers.len());
-    for server in servers {
+    for server in &servers {
         let (name, file) = (&server.shown_name, &server.origin.file);
         if server.origin.trust == Trust::Ask {
             if !matches!(server.state, ServerState::Usable(_)) {
@@ -320,6 +360,8 @@ fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
         let written = Done::new(server.display_name(), "`\"pins\": \"follow\"` is written");
         done.push(written.at(file.to_path_buf()).noting(TAKEN));
     }
+    let names = servers.iter().map(|server| server.display_name());
+    record(config, "follow", CallEnd::Answered, names);
     done::print(&done, arguments.json)?;
     Ok(Exit::Ok)
 }
@@ -335,12 +377,12 @@ fn release(server: &Server) -> Result<(), Failure> {
     Ok(())
 }
 
-fn revoke(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
+fn revoke(here: &Here, config: &Config, arguments: &Approve) -> Result<Exit, Failure> {
     let named = arguments.names.iter().map(|name| here.server(name));
     let servers: Vec<&Server> = named.collect::<Result<_, _>>()?;
     let workspace = &here.places.workspace;
     let mut done = Vec::with_capacity(servers.len());
-    for server in servers {
+    for server in &servers {
         let had = here.decide(|decisions| decisions.revoke(workspace, &server.name))?;
         let result = match had {
             true => "approval taken back",
@@ -348,16 +390,18 @@ fn revoke(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
         };
         done.push(Done::new(server.display_name(), result));
     }
+    let names = servers.iter().map(|server| server.display_name());
+    record(config, "revoke", CallEnd::Answered, names);
     done::print(&done, arguments.json)?;
     Ok(Exit::Ok)
 }
 
-pub(super) fn enable(here: &Here, arguments: &Enable) -> Result<Exit, Failure> {
-    switch(here, &arguments.names, true, arguments.json)
+pub(super) fn enable(here: &Here, config: &Config, arguments: &Enable) -> Result<Exit, Failure> {
+    switch(here, config, &arguments.names, true, arguments.json)
 }
 
-pub(super) fn disable(here: &Here, arguments: &Disable) -> Result<Exit, Failure> {
-    switch(here, &arguments.names, false, arguments.json)
+pub(super) fn disable(here: &Here, config: &Config, arguments: &Disable) -> Result<Exit, Failure> {
+    switch(here, config, &arguments.names, false, arguments.json)
 }
 
 /// Switches servers on or off. What the file says already is left to it.
@@ -375,13 +419,24 @@ pub(crate) fn switch_all(here: &Here, servers: &[&Server], enabled: bool) -> Res
     })
 }
 
-fn switch(here: &Here, names: &[String], enabled: bool, json: bool) -> Result<Exit, Failure> {
+fn switch(
+    here: &Here,
+    config: &Config,
+    names: &[String],
+    enabled: bool,
+    json: bool,
+) -> Result<Exit, Failure> {
     let servers: Vec<&Server> = names
         .iter()
         .map(|name| here.server(name))
         .collect::<Result<_, _>>()?;
     switch_all(here, &servers, enabled)?;
-    let result = if enabled { "enabled" } else { "disabled" };
+    let (verb, result) = match enabled {
+        true => ("enable", "enabled"),
+        false => ("disable", "disabled"),
+    };
+    let names = servers.iter().map(|server| server.display_name());
+    record(config, verb, CallEnd::Answered, names);
     let done = servers.iter().map(|server| {
         let done = Done::new(server.display_name(), result);
         match (&server.state, enabled) {
@@ -414,13 +469,34 @@ pub(in crate::commands) fn restart(
         done::print(&names.collect::<Vec<_>>(), arguments.json)?;
         return Ok(Exit::Problems);
     }
+    // A server of a file that cannot be read now is known only to the program that runs it.
+    let unused = |name: &ServerName| words::reason(here.found.server(name.as_str())?);
+    let (idle, used): (Vec<_>, Vec<_>) = names.iter().partition(|name| unused(name).is_some());
     here.decide(|decisions| {
-        for name in &names {
+        for name in &used {
             decisions.restart(workspace, name);
         }
     })?;
-    let done = names.iter();
-    let done = done.map(|name| Done::new(shown(name), "restart requested"));
-    done::print(&done.collect::<Vec<_>>(), arguments.json)?;
-    Ok(Exit::Ok)
+    let used = used.into_iter().map(&shown);
+    let used: Vec<String> = used.collect();
+    record(
+        config,
+        "restart",
+        CallEnd::Answered,
+        used.iter().map(String::as_str),
+    );
+    let exit = if idle.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::Problems
+    };
+    let idle = idle.into_iter().map(|name| {
+        let done = Done::new(shown(name), "not restarted");
+        done.noting(&unused(name).unwrap_or_default())
+    });
+    let used = used
+        .into_iter()
+        .map(|name| Done::new(name, "restart requested"));
+    done::print(&used.chain(idle).collect::<Vec<_>>(), arguments.json)?;
+    Ok(exit)
 }

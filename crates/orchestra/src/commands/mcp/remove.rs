@@ -11,6 +11,8 @@ use crate::{
 };
 
 /// Remove a server from its configuration file
+///
+/// If several files define the server, the definition that is used is removed, and the next one is used then.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["mcp remove docs"]))]
 pub(super) struct Arguments {

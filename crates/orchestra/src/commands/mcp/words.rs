@@ -9,7 +9,7 @@ use orchestra_gateway::{
 };
 use orchestra_mcp::client::ascii_address;
 use orchestra_process::{Launcher, mounts_allowed};
-use orchestra_secret::Masker;
+use orchestra_secret::{Masker, is_secret_name};
 
 use super::shown;
 use crate::servers;
@@ -138,6 +138,29 @@ pub(crate) fn trust(server: &Server) -> Option<String> {
     Some(format!(
         "needs no approval: your `trusted_directories` has {directory}"
     ))
+}
+
+/// The secrets that a server's definition contains in clear text, and the remedy.
+pub(super) fn clear_secrets(config: &ServerConfig) -> Option<String> {
+    let is_clear = |(name, value): &(&String, &Template)| {
+        let value = value.written();
+        is_secret_name(name) && !value.is_empty() && !value.contains("${")
+    };
+    let names: Vec<&str> = match &config.transport {
+        Transport::Stdio(stdio) => stdio.env.iter().filter(is_clear).map(first).collect(),
+        Transport::Http(http) => {
+            let headers = http.headers.iter().map(|(name, value)| (name, value));
+            headers.filter(is_clear).map(first).collect()
+        }
+        Transport::Plugin(_) | Transport::Orchestrator(_) => Vec::new(),
+    };
+    let list = names.join(", ");
+    (!names.is_empty())
+        .then(|| format!("the file contains {list} in clear text; write ${{VARIABLE}} instead"))
+}
+
+fn first<'n>((name, _): (&'n String, &Template)) -> &'n str {
+    name
 }
 
 /// Returns whether a server runs in a sandbox.

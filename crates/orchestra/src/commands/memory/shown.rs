@@ -136,7 +136,7 @@ pub(super) fn list(answer: &Value) -> String {
             ]
         })
         .collect();
-    let mut shown = table::lines(&["ID", "SAVED", "SUMMARY", "TAGS", "STATE"], &rows);
+    let mut shown = table::lines(&["ID", "SAVED", "TEXT", "TAGS", "STATE"], &rows);
     if let Some(cursor) = answer["next_cursor"].as_str() {
         let (shown_count, total) = (rows.len(), &answer["total"]);
         let _ = writeln!(

@@ -124,7 +124,7 @@ pub(super) async fn list(
             .iter()
             .map(|item| output::in_a_line(&item.row.name));
         output::complain(&output::printable(&format!(
-            "plans of the checkout {}, which run there alone: {}",
+            "plans of the checkout {}, which run only in that checkout: {}",
             other.checkout,
             names.collect::<Vec<_>>().join(", ")
         )));

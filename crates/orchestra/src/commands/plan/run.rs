@@ -250,11 +250,12 @@ pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Resu
             1 => "1 job".to_owned(),
             jobs => format!("{jobs} jobs"),
         };
-        let wrong = match validated.warnings.is_empty() {
-            true => "nothing is wrong",
-            false => "nothing else is wrong",
+        let valid = match validated.warnings.len() {
+            0 => "the plan is valid".to_owned(),
+            1 => "the plan is valid, with 1 warning".to_owned(),
+            count => format!("the plan is valid, with {count} warnings"),
         };
-        text.push_str(&format!("{jobs}, {}; {wrong}\n", validated.bound));
+        text.push_str(&format!("{jobs}, {}; {valid}\n", validated.bound));
         text
     })?;
     Ok(Exit::Ok)

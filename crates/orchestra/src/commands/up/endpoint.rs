@@ -129,7 +129,7 @@ impl Endpoint {
     pub(in crate::commands) fn other_worktree(&self, workspace: &Path) -> Option<String> {
         let serves = self.serves.as_ref().filter(|serves| *serves != workspace)?;
         Some(format!(
-            "process {} serves {}; plans and servers of {} are not in it",
+            "process {} serves {}; plans and servers of {} are not in it, but `orchestra plan list` and `orchestra mcp list` show them",
             self.pid,
             serves.display(),
             workspace.display()

@@ -9,7 +9,7 @@ use orchestra_gateway::{
 };
 use serde_json::{Map, Value};
 
-use super::super::Here;
+use super::super::{Here, words};
 use crate::servers;
 
 /// What becomes of a server, and why.
@@ -89,7 +89,7 @@ impl Verdict {
         }
         Self {
             result: if is_dry { "would_add" } else { "added" },
-            reason: to_be_set(here, config),
+            reason: notes(here, config),
             ..Self::default()
         }
     }
@@ -106,6 +106,13 @@ fn differing(known: &ServerConfig, other: &ServerConfig) -> Vec<String> {
     let differ = names.into_iter();
     let differ = differ.filter(|name| known.get(*name) != other.get(*name));
     differ.cloned().collect()
+}
+
+/// What is left to do about a server that is imported.
+fn notes(here: &Here, config: &ServerConfig) -> Option<String> {
+    let notes = [to_be_set(here, config), words::clear_secrets(config)];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// The variables that stand for what another program asks for, where they are not set.

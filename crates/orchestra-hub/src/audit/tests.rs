@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     os::unix::fs::PermissionsExt as _,
     path::Path,
     time::{Instant, UNIX_EPOCH},
@@ -432,10 +433,16 @@ fn whoever_goes_on_writes_a_new_file_where_the_directory_was_removed() {
             std::thread::yield_now();
         }
     };
+    // A writer creates its note again after it has written a record.
+    let remove = || {
+        while let Err(error) = fs::remove_dir_all(workspace.path().join("run")) {
+            assert_eq!(error.kind(), ErrorKind::DirectoryNotEmpty);
+        }
+    };
     one.record(record("before"));
     other.record(record("before"));
     wait(2);
-    fs::remove_dir_all(workspace.path().join("run")).unwrap();
+    remove();
     one.record(record("one"));
     wait(1);
     other.record(record("other"));
@@ -449,7 +456,7 @@ fn whoever_goes_on_writes_a_new_file_where_the_directory_was_removed() {
     let audit = Audit::open(config).unwrap();
     audit.record(record("there"));
     wait(3);
-    fs::remove_dir_all(workspace.path().join("run")).unwrap();
+    remove();
     fs::write(workspace.path().join("run"), "in the way").unwrap();
     audit.record(record("lost"));
     let until = Instant::now() + Duration::from_secs(20);

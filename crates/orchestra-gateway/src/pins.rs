@@ -164,7 +164,7 @@ impl PinFile {
         Ok(self.read()?.filter(|known| !known.is_partial()))
     }
 
-    /// What is known, by whatever program.
+    /// What is known, also if only a command that shows the tools has listed them.
     fn read(&self) -> io::Result<Option<Known>> {
         let kept: Option<OnDisk> = files::read(&self.path)?;
         match kept {

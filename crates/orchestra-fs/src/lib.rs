@@ -33,6 +33,7 @@ mod path;
 mod quoted;
 mod staged;
 mod table;
+mod temporary;
 mod tree_removal;
 mod uri;
 mod words;
@@ -55,6 +56,7 @@ pub use path::{
 pub use quoted::quoted;
 pub use staged::Staged;
 pub use table::is_plain_table;
+pub use temporary::temporary_directory;
 pub use tree_removal::remove_tree;
 pub use uri::file_uri;
 pub use words::{

@@ -62,6 +62,6 @@ pub use uri::file_uri;
 pub use words::{
     CodePaths, Loads, MAX_PATH_BYTES, MOVES, Parts, build_file_rules, build_files, command_words,
     directory_words, is_build_file, is_plain, is_plain_line, is_unclear, known_build_files,
-    node_packages, parts, shell_lines, shell_words, spellings,
+    node_packages, parts, preloaded_modules, shell_lines, shell_words, spellings,
 };
 pub use yaml::{TooDeep, check_yaml_depth};

@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, iter};
 pub use arguments::{MOVES, directory_words};
 pub use build_files::{build_file_rules, build_files, is_build_file, known_build_files};
 pub use code_paths::{CodePaths, Loads};
-pub use packages::node_packages;
+pub use packages::{node_packages, preloaded_modules};
 pub use plain::{is_plain, is_plain_line};
 pub(crate) use spellings::lexical;
 pub use spellings::spellings;

@@ -33,6 +33,7 @@ mod path;
 mod quoted;
 mod staged;
 mod table;
+mod temporary;
 mod tree_removal;
 mod uri;
 mod words;
@@ -55,11 +56,12 @@ pub use path::{
 pub use quoted::quoted;
 pub use staged::Staged;
 pub use table::is_plain_table;
+pub use temporary::temporary_directory;
 pub use tree_removal::remove_tree;
 pub use uri::file_uri;
 pub use words::{
     CodePaths, Loads, MAX_PATH_BYTES, MOVES, Parts, build_file_rules, build_files, command_words,
     directory_words, is_build_file, is_plain, is_plain_line, is_unclear, known_build_files,
-    node_packages, parts, shell_lines, shell_words, spellings,
+    node_packages, parts, preloaded_modules, shell_lines, shell_words, spellings,
 };
 pub use yaml::{TooDeep, check_yaml_depth};

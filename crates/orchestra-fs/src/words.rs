@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, iter};
 pub use arguments::{MOVES, directory_words};
 pub use build_files::{build_file_rules, build_files, is_build_file, known_build_files};
 pub use code_paths::{CodePaths, Loads};
-pub use packages::node_packages;
+pub use packages::{node_packages, preloaded_modules};
 pub use plain::{is_plain, is_plain_line};
 pub(crate) use spellings::lexical;
 pub use spellings::spellings;
@@ -79,15 +79,39 @@ const LINES: [(&[&str], char, &str); 4] = [
     (&["flock", "runuser", "script", "su"], 'c', "--command"),
 ];
 
-/// Programs that copy, move or link directories, whose files then have other paths.
-const COPIERS: [&str; 9] = [
-    "cp", "cpio", "ln", "mount", "mv", "pax", "rsync", "scp", "tar",
+/// Programs that copy, move or link directories, whose files then have other paths, or that write files.
+const COPIERS: [&str; 21] = [
+    "7z", "bsdtar", "cp", "cpio", "curl", "dd", "ed", "ex", "gunzip", "ln", "mount", "mv", "patch",
+    "pax", "rsync", "scp", "tar", "tee", "unxz", "unzip", "wget",
+];
+
+/// Commands of git that change no files of a working tree.
+const GIT_READS: [&str; 16] = [
+    "blame",
+    "cat-file",
+    "describe",
+    "diff",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "rev-list",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "status",
+    "symbolic-ref",
+    "version",
 ];
 
 /// Characters that end a word of a shell line.
 fn is_end(char: char) -> bool {
     char.is_whitespace() || "'\"`&|;()<".contains(char)
 }
+
+/// Characters that end a command of a shell line.
+const COMMAND_ENDS: [char; 6] = [';', '|', '&', '(', ')', '\n'];
 
 /// Characters that separate the paths in a word: of a list, of an option and its value, of a URL and its query.
 fn is_inner(char: char) -> bool {
@@ -262,14 +286,15 @@ pub(crate) fn files(part: &str) -> Vec<String> {
 }
 
 /// Returns whether a command line runs a line of a shell that does not tell its files by its text: a word of it that
-/// looks like a path has variables, patterns, commands or quotes in it, it has a pipe, or it copies, moves or links files.
+/// looks like a path has variables, patterns, commands or quotes in it, it has a pipe, or it copies, moves, links or writes
+/// files.
 /// The same is true for the text of a program that may build the names of its files.
 #[must_use]
 pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
     let words: Vec<&str> = words.into_iter().collect();
     let is_unclear_line = |line: &str| {
         let is_unclear = line.split(is_boundary).any(is_unclear_word);
-        is_unclear || has_pipe(line) || line.split([';', '|', '&', '(', ')', '\n']).any(copies)
+        is_unclear || has_pipe(line) || line.split(COMMAND_ENDS).any(copies) || writes(line)
     };
     let mut lines = shell_lines(words.iter().copied()).into_iter();
     lines.any(is_unclear_line) || arguments::has_unclear_text(&words)
@@ -337,15 +362,38 @@ fn has_pipe(line: &str) -> bool {
     line.replace("||", "").contains('|')
 }
 
-/// Returns whether a command of a shell line copies, moves or links files.
+/// Returns whether a command before the last one of a shell line writes to a file.
+fn writes(line: &str) -> bool {
+    let line = line.replace(">&1", "").replace(">&2", "");
+    let commands = line.split(COMMAND_ENDS);
+    let mut commands: Vec<&str> = commands
+        .filter(|command| !command.trim().is_empty())
+        .collect();
+    commands.pop();
+    let files = commands
+        .iter()
+        .flat_map(|command| command.split('>').skip(1));
+    let mut files = files.map(str::trim_start);
+    files.any(|file| !file.is_empty() && !file.starts_with("/dev/"))
+}
+
+/// Returns whether a command of a shell line copies, moves, links or writes files.
 fn copies(command: &str) -> bool {
     let words = command.split_whitespace();
     let names = words.map(|word| word.replace(['\'', '"', '\\'], ""));
-    names.enumerate().any(|(place, word)| {
-        let name = word.rsplit('/').next().unwrap_or(&word);
-        // Package managers have a command of this name.
-        COPIERS.contains(&name) || place == 0 && name == "install"
-    })
+    let names: Vec<String> = names.collect();
+    let git = names
+        .iter()
+        .position(|word| word.rsplit('/').next() == Some("git"));
+    // The value of an option is no command that only reads.
+    let command = git.and_then(|git| names[git + 1..].iter().find(|word| !word.starts_with('-')));
+    let changes = command.is_some_and(|command| !GIT_READS.contains(&command.as_str()));
+    changes
+        || names.iter().enumerate().any(|(place, word)| {
+            let name = word.rsplit('/').next().unwrap_or(word);
+            // Package managers have a command of this name.
+            COPIERS.contains(&name) || place == 0 && name == "install"
+        })
 }
 
 fn is_unclear_word(word: &str) -> bool {
@@ -504,6 +552,10 @@ mod tests {
             &["sh", "-c", "install -D sub/x l/x"],
             &["sh", "-c", "echo Li9h|base64 -d|sh"],
             &["sh", "-c", "cut -c2- n |& sh"],
+            &["sh", "-c", "git show x:a.js > b.js; exec node b.js"],
+            &["sh", "-c", "git -C d pull && node a.js"],
+            &["sh", "-c", "git checkout x; node a.js"],
+            &["sh", "-c", "unzip x; node a.js"],
         ] {
             assert!(is_unclear(words.iter().copied()), "{words:?}");
         }
@@ -516,6 +568,11 @@ mod tests {
             &["npx", "-y", "./$X"],
             &["npx", "-c", "node ./server.js"],
             &["sh", "-c", "npm install && node server.js"],
+            &[
+                "sh",
+                "-c",
+                "git rev-parse HEAD 2>/dev/null; node a.js 2>&1 > log",
+            ],
             &["ln", "-s", "sub", "l"],
             &["env", "A=./$X", "node", "server.js"],
         ] {

@@ -184,9 +184,14 @@ fn system_directory() -> Option<PathBuf> {
 pub(crate) fn scope(workspace: &Path) -> Scope {
     let home = Variable::Home.directory();
     let scope = Scope::new(workspace, home.as_deref(), |name| std::env::var(name).ok());
+    scope.with_closed(closed(workspace))
+}
+
+/// Directories with private state and the user's configuration, which no sandbox may reach.
+pub(crate) fn closed(workspace: &Path) -> Vec<PathBuf> {
     let state = state_directory().ok();
     let closed = state.into_iter().chain(user_directory());
-    scope.with_closed(closed.chain(private_in_git(workspace)).collect())
+    closed.chain(private_in_git(workspace)).collect()
 }
 
 /// The directories of private state in the git directories of a workspace, whether they are there or not.

@@ -1,4 +1,4 @@
-//! Programs of installed packages of Node.js.
+//! Programs and modules of installed packages of Node.js.
 
 use std::path::{Path, PathBuf};
 
@@ -56,6 +56,39 @@ impl Tree {
                     candidates.paths.insert(programs.join(command));
                     candidates.paths.insert(directory.join(file));
                 }
+            }
+        }
+        candidates
+    }
+
+    /// Returns the paths below the top of the files that Node.js may load for a [module](crate::preloaded_modules) of an
+    /// installed package, as seen from a directory.
+    #[must_use]
+    pub fn module(&mut self, from: &Path, module: &str) -> Candidates {
+        let mut candidates = Candidates::default();
+        let names = 1 + usize::from(module.starts_with('@'));
+        let end = module.match_indices('/').nth(names - 1);
+        let (package, rest) = end.map_or((module, ""), |(at, _)| module.split_at(at));
+        for directory in self.above(from) {
+            let packages = directory.join(PACKAGES);
+            let Some(Entry::Directory(below)) = self.find(Path::new(""), &packages.join(package))
+            else {
+                // A module may be a file.
+                candidates.put_all(&packages.join(module));
+                continue;
+            };
+            self.put_named(Path::new(""), &packages.join(module), &mut candidates);
+            let Some(manifest) = self.manifest(&below) else {
+                continue;
+            };
+            candidates.manifests.insert(below.join(manifest::NAME));
+            candidates.is_unclear |= manifest.is_unclear;
+            let files = match rest {
+                "" => manifest.files.into_iter().map(|(_, file)| file).collect(),
+                rest => manifest.files_of(&format!(".{rest}")),
+            };
+            for file in files.iter().filter(|file| !file.contains('*')) {
+                self.put_named(Path::new(""), &below.join(file), &mut candidates);
             }
         }
         candidates

@@ -28,7 +28,7 @@ pub struct Candidates {
 
 impl Candidates {
     /// Puts a path and the files that may be loaded instead.
-    fn put_all(&mut self, path: &Path) {
+    pub(super) fn put_all(&mut self, path: &Path) {
         self.paths.insert(path.to_owned());
         for file in path.to_str().map(words::files).unwrap_or_default() {
             self.paths.insert(PathBuf::from(file));
@@ -36,7 +36,7 @@ impl Candidates {
     }
 
     /// Puts the files that a program starts with when it is given a directory.
-    fn put_main_files(&mut self, directory: &Path) {
+    pub(super) fn put_main_files(&mut self, directory: &Path) {
         for name in words::MAIN_FILES {
             self.paths.insert(directory.join(name));
         }
@@ -146,7 +146,7 @@ impl Tree {
     }
 
     /// Puts a file that a manifest names, or the main files of such a directory.
-    fn put_named(&mut self, from: &Path, path: &Path, candidates: &mut Candidates) {
+    pub(super) fn put_named(&mut self, from: &Path, path: &Path, candidates: &mut Candidates) {
         for path in [lexical(path), path.to_owned()] {
             candidates.put_all(&path);
             if let Some(Entry::Directory(_)) = self.find(from, &path) {

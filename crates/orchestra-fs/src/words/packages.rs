@@ -1,4 +1,4 @@
-//! Packages of Node.js that a command line runs by their names.
+//! Packages of Node.js that a command line runs or loads by their names.
 
 /// Programs whose first argument is a package.
 const RUNNERS: [&str; 3] = ["bunx", "npx", "npx-cli.js"];
@@ -61,6 +61,34 @@ pub fn node_packages(words: &[&str]) -> Vec<String> {
     found
 }
 
+/// Options of Node.js, and of programs that pass them on, with a module that is loaded first.
+const PRELOADS: [&str; 6] = [
+    "--experimental-loader",
+    "--import",
+    "--loader",
+    "--preload",
+    "--require",
+    "-r",
+];
+
+/// Returns the modules that the options among words load from the installed packages.
+#[must_use]
+pub fn preloaded_modules<'l>(words: &[&'l str]) -> Vec<&'l str> {
+    let values = words.iter().enumerate().filter_map(|(at, word)| {
+        let (option, value) = match word.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (*word, words.get(at + 1).copied()),
+        };
+        value.filter(|_| PRELOADS.contains(&option))
+    });
+    // Others are paths and addresses.
+    let is_name = |value: &&str| {
+        let is_plain = value.starts_with(|first: char| first.is_alphanumeric() || first == '@');
+        is_plain && !value.contains(':')
+    };
+    values.filter(is_name).collect()
+}
+
 fn packages(words: &[&str], prefix: &str) -> Vec<String> {
     let (mut found, mut may_be_value) = (Vec::new(), false);
     for word in words {
@@ -86,6 +114,22 @@ fn packages(words: &[&str], prefix: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn preloaded_module_is_the_value_of_an_option() {
+        for (line, expected) in [
+            (
+                "node -r srv --import=@a/srv/x y.js",
+                &["srv", "@a/srv/x"][..],
+            ),
+            ("mocha --require srv", &["srv"]),
+            ("node -r ./srv --import=/srv --import node:test x.js", &[]),
+            ("node server.js", &[]),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(preloaded_modules(&words), expected, "{line}");
+        }
+    }
 
     #[test]
     fn package_is_the_first_argument_of_a_runner() {

@@ -18,7 +18,8 @@ use std::{
 pub use orchestra_fs::Content;
 use orchestra_fs::{
     Code, CodePaths, Entry, Loads, Tree, Unlisted, build_file_rules, build_files, command_words,
-    is_plain, is_plain_line, is_unclear, node_packages, parts, shell_words, spellings,
+    is_plain, is_plain_line, is_unclear, node_packages, parts, preloaded_modules, shell_words,
+    spellings,
 };
 use orchestra_secret::is_secret_name;
 
@@ -179,6 +180,7 @@ impl Covered {
             loaded: BTreeSet::new(),
             members: BTreeSet::new(),
             parts: Vec::new(),
+            modules: BTreeSet::new(),
             words: 0,
             has_process_link: false,
             covered: Self::default(),
@@ -281,6 +283,8 @@ struct Search<'s> {
     members: BTreeSet<PathBuf>,
     /// Parts of the words, which may name files.
     parts: Vec<(String, Use)>,
+    /// Modules of installed packages that Node.js loads before the program.
+    modules: BTreeSet<String>,
     /// Number of words and parts.
     words: usize,
     /// Whether code has a link that differs by process.
@@ -404,7 +408,7 @@ impl Search<'_> {
         let words = line.iter().flat_map(|word| shell_words(word));
         let words: Vec<&str> = words.collect();
         self.members(&words);
-        self.packages_of(line)?;
+        self.packages_of(line, variables)?;
         self.note_directories(line);
         self.manifests(&line[0], &words)?;
         self.note_lookups(line);
@@ -612,12 +616,28 @@ impl Search<'_> {
         self.insert(below, Content::Unreadable(why))
     }
 
-    /// Covers the programs of the installed packages that a command line runs by their names.
-    fn packages_of(&mut self, line: &[String]) -> Result<(), Gap> {
+    /// Covers the programs and modules of the installed packages that a command line and variables name.
+    fn packages_of(&mut self, line: &[String], variables: &[(String, String)]) -> Result<(), Gap> {
         let words: Vec<&str> = line.iter().map(String::as_str).collect();
-        for package in node_packages(&command_words(&words)) {
-            for base in self.own.clone() {
-                let found = self.tree.package(&base, &package);
+        let words = command_words(&words);
+        let options = variables.iter();
+        let options = options.filter(|(name, _)| name.ends_with("OPTIONS"));
+        for words in std::iter::once(words.clone())
+            .chain(options.map(|(_, value)| shell_words(value).collect()))
+        {
+            let modules = preloaded_modules(&words).into_iter();
+            self.modules.extend(modules.map(str::to_owned));
+        }
+        let packages = node_packages(&words);
+        for base in self.own.clone() {
+            let mut all = Vec::new();
+            for package in &packages {
+                all.push(self.tree.package(&base, package));
+            }
+            for module in &self.modules {
+                all.push(self.tree.module(&base, module));
+            }
+            for found in all {
                 self.covered.is_unclear |= found.is_unclear;
                 for path in found.paths.iter().chain(&found.manifests) {
                     self.named(path)?;

@@ -53,6 +53,24 @@ fn main_file_of_a_directory_is_covered_as_its_manifest_names_it() {
     let files = [("tool/package.json", r#"{"main": "x.js"}"#)];
     check(&server("node tool"), &files, "tool/x.js");
     check(&server("node none/../tool"), &files, "tool/x.js");
+    let manifest = r#"{"main": "lib/y", "exports": {"./x": "./lib/x.js"}}"#;
+    let files = [("node_modules/@a/srv/package.json", manifest)];
+    for (module, changed) in [
+        ("@a/srv", "lib/y.js"),
+        ("@a/srv", "index.js"),
+        ("@a/srv/x", "lib/x.js"),
+        ("@a/srv/z", "z.mjs"),
+    ] {
+        let changed = format!("node_modules/@a/srv/{changed}");
+        check(
+            &server(&format!("node -r {module} /opt/x.js")),
+            &files,
+            &changed,
+        );
+        let options = json!({"NODE_OPTIONS": format!("--import={module}")});
+        let server = json!({"command": "node", "args": ["/opt/x.js"], "env": options});
+        check(&server, &files, &changed);
+    }
 }
 
 #[test]

@@ -170,6 +170,16 @@ fn server_whose_new_code_a_sandboxed_server_may_write_is_not_started() {
         (".mvn", line("mvn exec:java"), ".mvn"),
         ("buildSrc", line("gradle run"), "buildSrc"),
         ("node_modules", line("npm start"), "node_modules"),
+        (
+            "node_modules",
+            line("node -r srv /opt/x.js"),
+            "node_modules",
+        ),
+        (
+            "node_modules",
+            with(line("node /opt/x.js"), "NODE_OPTIONS", "--require=srv"),
+            "node_modules",
+        ),
         ("node_modules/.bin", line("npm start"), "node_modules/.bin"),
         (".", line("node --run start"), "."),
         ("node_modules", line("node --run start"), "node_modules"),

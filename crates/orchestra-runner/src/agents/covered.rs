@@ -8,7 +8,8 @@ use std::{
 
 use orchestra_fs::{
     Code, CodePaths, Content, Entry, Loads, Tree, Unlisted, command_words, is_unclear,
-    known_build_files, node_packages, parts, shell_lines, spellings,
+    known_build_files, node_packages, parts, preloaded_modules, shell_lines, shell_words,
+    spellings,
 };
 use orchestra_plan::work::Effort;
 
@@ -61,6 +62,8 @@ enum Text {
     Code(Loads, String),
     /// Package that is run by its name.
     Package(String),
+    /// Module of a package that is loaded by its name.
+    Module(String),
     /// Part of a word of a command or a variable.
     Part(String),
     /// Part of another text, such as a prompt.
@@ -244,6 +247,12 @@ impl Texts {
             is_unclear: profile.is_open(),
             ..Self::default()
         };
+        let options = text.variables.iter();
+        let options = options.filter(|(name, _)| name.ends_with("OPTIONS"));
+        for (_, value) in options {
+            let words: Vec<&str> = shell_words(value).collect();
+            texts.all.extend(modules(&words));
+        }
         let variables = text.variables.iter();
         let mut code: Vec<CodePaths> = variables
             .map(|(name, value)| CodePaths::of_variable(name, &filled(value)))
@@ -266,6 +275,7 @@ impl Texts {
             texts.build_files.extend(known_build_files(&commands));
             let packages = node_packages(&commands).into_iter().map(Text::Package);
             texts.all.extend(packages);
+            texts.all.extend(modules(&commands));
             texts.is_unclear |= is_unclear(line.iter().copied());
             let lines = shell_lines(line.iter().copied()).into_iter();
             shell.extend(lines.map(str::to_owned));
@@ -308,13 +318,19 @@ impl Texts {
     }
 }
 
+/// Modules that the options among words load.
+fn modules<'w>(words: &[&'w str]) -> impl Iterator<Item = Text> + use<'w> {
+    let modules = preloaded_modules(words).into_iter();
+    modules.map(|module| Text::Module(module.to_owned()))
+}
+
 /// Returns the directories from which the paths of a command line may start, by their paths below the top: the top, and
 /// the directories that the command line or a variable names. The result has `false` where there are too many.
 fn bases(tree: &mut Tree, texts: &[Text]) -> (Vec<PathBuf>, bool) {
     let mut bases = vec![PathBuf::new()];
     let parts = texts.iter().filter_map(|text| match text {
         Text::Part(part) => Some(part),
-        Text::Code(..) | Text::Package(_) | Text::Prompt(_) => None,
+        Text::Code(..) | Text::Package(_) | Text::Module(_) | Text::Prompt(_) => None,
     });
     let parts: BTreeSet<&String> = parts.collect();
     let is_complete = parts.len() <= MAX_PARTS;
@@ -352,8 +368,11 @@ impl Text {
                     is_unclear |= *loads == Loads::Home;
                     found.extend(code(tree, *loads, &below, &base.join(path)));
                 }
-                Self::Package(package) => {
-                    let files = tree.package(base, package);
+                Self::Package(name) | Self::Module(name) => {
+                    let files = match self {
+                        Self::Package(_) => tree.package(base, name),
+                        _ => tree.module(base, name),
+                    };
                     is_unclear |= files.is_unclear;
                     for path in files.paths.into_iter().chain(files.manifests) {
                         let target = find(tree, &path);

@@ -18,7 +18,8 @@ impl Worktree {
     /// no commit of [`commit`](Self::commit). Returns the paths that were linked.
     ///
     /// # Errors
-    /// [`GitError::Name`] for a path that leaves the working tree, by its parts or by links in it.
+    /// [`GitError::Name`] for a path that leaves the working tree, by its parts or by links in it, or that leads to the
+    /// whole of it or to a git directory.
     pub fn link_directories(&self, paths: &[&str]) -> Result<Vec<String>, GitError> {
         let mut marker = self.marker()?;
         let mut linked = Vec::new();
@@ -45,6 +46,15 @@ impl Worktree {
                 .unwrap_or_else(|_| toplevel.to_owned());
             if !real.starts_with(&root) || real.starts_with(root.join(super::WORKTREES)) {
                 return Err(bad("it leads out of the working tree"));
+            }
+            let common = self.repository().common_directory();
+            let has_git = common
+                .canonicalize()
+                .is_ok_and(|git| git.starts_with(&real));
+            if has_git || real.strip_prefix(&root).is_ok_and(|path| !is_plain(path)) {
+                return Err(bad(
+                    "it leads to the whole working tree, or to a git directory",
+                ));
             }
             let place = self.path().join(path);
             if !real.is_dir() || !self.is_free(path)? || fs::symlink_metadata(&place).is_ok() {

@@ -426,7 +426,7 @@ impl Other {
 
     /// A git directory with all but the configuration.
     fn stand_in(self, format: ObjectFormat) -> io::Result<StandIn> {
-        let made = tempfile::tempdir()?;
+        let made = orchestra_fs::temporary_directory()?;
         for name in ["objects", "refs", "info"] {
             fs::create_dir(made.path().join(name))?;
         }

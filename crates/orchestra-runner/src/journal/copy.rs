@@ -66,7 +66,7 @@ pub(super) fn open(root: &Path) -> Result<Option<Connection>, Fault> {
 
 /// Copies the database and its log.
 fn copied(root: &Path) -> io::Result<TempDir> {
-    let copy = tempfile::Builder::new().prefix("orchestra-").tempdir()?;
+    let copy = orchestra_fs::temporary_directory()?;
     let (from, to) = (root.join(DATABASE), copy.path().join(DATABASE));
     for (from, to) in [(log(&from), log(&to)), (from, to)] {
         let Some(source) = orchestra_fs::open(&from).map_err(io::Error::from)? else {

@@ -87,6 +87,8 @@ pub struct Options {
     /// What shell lines and programs without a shell may reach besides what each may in a sandbox: its
     /// worktree, a directory of its own, and what the repository has, to read. Agents are in none.
     pub sandbox: Sandbox,
+    /// Directories of private state. No directory that is linked for a job in a sandbox may contain one.
+    pub closed: Vec<PathBuf>,
     /// What serves the board to jobs in a sandbox; its arguments lack the name of the job. They reach no board unless set.
     pub board: Option<BoardServer>,
     /// Returns whether the board of the workspace is in the git directory, or the reason that this is not known. Its
@@ -193,6 +195,7 @@ impl Options {
             git: GitSettings::default(),
             job: JobLimits::default(),
             sandbox: Sandbox::None,
+            closed: Vec::new(),
             board: None,
             is_board_shared: None,
             unconfined: BTreeMap::new(),

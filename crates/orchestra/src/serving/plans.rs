@@ -66,6 +66,7 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
     };
     options.read_settings = Some(Arc::new(read));
     options.board = Some(job_board::server(&own, workspace));
+    options.closed = servers::closed(workspace);
     options.is_board_shared = Some(|workspace| match board::home(workspace) {
         Ok(home) => Ok(!matches!(home, Home::Checkout)),
         Err(failure) => Err(failure.text().lines().next().unwrap_or_default().to_owned()),

@@ -20,7 +20,7 @@ impl Scratch {
     /// # Errors
     /// When the directory for temporary files cannot be written to.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        let directory = tempfile::tempdir()
+        let directory = orchestra_fs::temporary_directory()
             .map_err(|error| anyhow::Error::new(error).context("make a temporary directory"))?;
         let workspace = &config.workspace;
         let config = config.at(directory.path().to_owned());

@@ -191,7 +191,7 @@ impl Search<'_> {
         }
         let has_programs = is_package || has_program(&words, &NODE_RUNNERS);
         let starts = match () {
-            () if has_programs => above(&all),
+            () if has_programs || !self.modules.is_empty() => above(&all),
             () if has_program(&words, &NODE) => above(&loaded),
             () => BTreeSet::new(),
         };

@@ -117,7 +117,9 @@ pub(super) async fn confine(
         .iter()
         .filter(|_| has_links)
     {
-        read_only.extend(linked(repository.toplevel(), common, path.as_str())?);
+        let private = options.closed.iter().chain([&options.storage]);
+        let real = linked(repository.toplevel(), common, path.as_str(), private)?;
+        read_only.extend(real);
     }
     order.sandbox = Sandbox::Workspace {
         paths,
@@ -140,8 +142,13 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 /// Resolves a directory of the user's checkout that the job reads, if it is there. It was checked when it was linked, and
-/// other programs may have changed it since.
-fn linked(top: &Path, git: &Path, path: &str) -> Result<Option<PathBuf>, Failure> {
+/// other programs may have changed it since. It has none of the `private` directories in it.
+fn linked<'p>(
+    top: &Path,
+    git: &Path,
+    path: &str,
+    private: impl Iterator<Item = &'p PathBuf>,
+) -> Result<Option<PathBuf>, Failure> {
     let Ok(real) = top.join(path).canonicalize() else {
         return Ok(None);
     };
@@ -153,6 +160,16 @@ fn linked(top: &Path, git: &Path, path: &str) -> Result<Option<PathBuf>, Failure
             "`{path}` of `additionalSymlinkDirs` changed: it leads out of the working tree, to `{}`; find the program that \
              changes it, and retry the job",
             real.display()
+        );
+        return Err(Failure::new(FailureKind::Unavailable, words));
+    }
+    let private = private.map(|path| resolved(path)).chain([git]);
+    let mut private = private.filter(|private| private.starts_with(&real));
+    if let Some(private) = private.next() {
+        let words = format!(
+            "`{path}` of `additionalSymlinkDirs` cannot be read in a sandbox: it contains `{}`, which is private; link a \
+             directory without it",
+            private.display()
         );
         return Err(Failure::new(FailureKind::Unavailable, words));
     }
@@ -238,8 +255,21 @@ mod tests {
     fn linked_directory_that_changes_after_its_check_is_refused() {
         let (top, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (root, git) = (top.path(), top.path().join(".git"));
-        directories(root, &[".git/x", ".worktrees/x", "shared/x", "other"]);
-        let linked = |path: &str| linked(root, &git, path).map_err(|failure| failure.to_string());
+        directories(
+            root,
+            &[
+                ".git/x",
+                ".worktrees/x",
+                "shared/x",
+                "other",
+                "private/state",
+            ],
+        );
+        let private = [root.join("private/state")];
+        let linked = |path: &str| {
+            let found = linked(root, &git, path, private.iter());
+            found.map_err(|failure| failure.to_string())
+        };
         let real = root.canonicalize().unwrap();
         assert_eq!(linked("shared/x").unwrap(), Some(real.join("shared/x")));
         assert_eq!(linked("shared/none").unwrap(), None);
@@ -250,6 +280,8 @@ mod tests {
             (git.clone(), false),
             (git.join("x"), false),
             (root.join(".worktrees/x"), false),
+            (root.to_owned(), false),
+            (root.join("private"), false),
         ] {
             std::os::unix::fs::symlink(&target, &link).unwrap();
             match linked("shared/link") {

@@ -57,6 +57,8 @@ async fn links_do_not_lead_out_of_the_working_tree() {
     let repository = world.open().await;
     let worktree = prepare(&repository, 1, &world.rev("HEAD")).await;
     symlink("/etc", world.root.join("away")).unwrap();
+    symlink(".", world.root.join("whole")).unwrap();
+    symlink("src/../.git", world.root.join("hidden")).unwrap();
     fs::create_dir(world.root.join("cache")).unwrap();
     for bad in [
         "../x",
@@ -67,6 +69,9 @@ async fn links_do_not_lead_out_of_the_working_tree() {
         "src/.GIT/x",
         "./cache",
         "away",
+        "whole",
+        "whole/whole",
+        "hidden",
         ".worktrees",
     ] {
         let error = worktree.link_directories(&[bad]).unwrap_err();

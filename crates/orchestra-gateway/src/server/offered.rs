@@ -190,6 +190,13 @@ impl Offered {
             |item| definitions::template(item, &base),
             |template| &template.name,
         );
+        let kinds = ["tool", "prompt", "resource", "resource template"];
+        for (kind, omitted) in kinds.into_iter().zip(&known.lists.omitted) {
+            let omitted = omitted.as_ref();
+            offered
+                .surplus
+                .extend(omitted.map(|omitted| format!("{kind} list: {omitted}")));
+        }
         offered.catalog = Arc::new(catalog);
         offered.known = Some(known);
         offered

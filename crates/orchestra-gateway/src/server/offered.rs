@@ -302,8 +302,7 @@ impl Offered {
             };
             let mut descriptor = definition.descriptor;
             descriptor.name.clone_from(&name);
-            let speaks_mcp = matches!(config.transport, Transport::Stdio(_) | Transport::Http(_));
-            if speaks_mcp && descriptor.long == LongWork::Never {
+            if config.transport.is_mcp() && descriptor.long == LongWork::Never {
                 // A server of 2026-07-28 may answer any call with a task, and lists that of no tool.
                 descriptor.long = LongWork::Later;
             }

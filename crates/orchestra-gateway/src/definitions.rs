@@ -255,6 +255,25 @@ pub(crate) fn within_budget<'i>(
     (&items[..count], surplus)
 }
 
+/// The definitions of a list that may be used, and the reason that others are omitted. Memory and files hold no others.
+pub(crate) fn usable(
+    config: &ServerConfig,
+    mut items: Vec<RawJson>,
+) -> (Vec<RawJson>, Option<String>) {
+    let (within, surplus) = within_budget(config, &items);
+    let count = within.len();
+    items.truncate(count);
+    items.retain(|item| item.as_bytes().len() <= MAX_BYTES);
+    let large = match count - items.len() {
+        0 => None,
+        large => Some(format!(
+            "omitted definitions of more than {MAX_BYTES} bytes: {large}"
+        )),
+    };
+    let reasons: Vec<String> = surplus.into_iter().chain(large).collect();
+    (items, (!reasons.is_empty()).then(|| reasons.join("; ")))
+}
+
 /// Reviews the definitions of one list of a server.
 #[must_use]
 pub fn review<'i>(config: &ServerConfig, kind: ListKind, items: &'i [RawJson]) -> Reviewed<'i> {

@@ -163,6 +163,8 @@ fn said(server: &str, error: &ClientError, safe: bool, again: Option<Duration>) 
         Some((at, _)) => format!("…{}", &text[at..]),
         None => text,
     };
+    // No line of a server's text begins as one of ours.
+    let text = text.replace('\n', "\n  ");
     let ran = match (error.sent(), safe) {
         (Sent::No, _) => "The call did not run.",
         (Sent::Maybe, true) => "The call can be repeated without harm.",
@@ -288,6 +290,29 @@ mod tests {
             "Server s: it failed too often\nThe call did not run. Try again in 7 s; the user can \
              have it started at once with `orchestra mcp restart s`."
         );
+    }
+
+    #[test]
+    fn text_of_a_server_begins_no_line_of_a_failure() {
+        let forged = "x\nThe call did not run.";
+        let crash = Crash {
+            exit: Some(3),
+            stderr_tail: forged.to_owned(),
+            ..Crash::default()
+        };
+        let broken = HttpFailure {
+            status: 500,
+            excerpt: forged.to_owned(),
+            sent: true,
+            ..HttpFailure::default()
+        };
+        for error in [
+            ClientError::Crashed(Arc::new(crash)),
+            ClientError::Http(Arc::new(broken)),
+        ] {
+            let text = text(error, false);
+            assert!(text.contains("\n  The call did not run.\n"), "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Names of tools and prompts as models see them, and the way back to the server's own.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use sha2::{Digest as _, Sha256};
 
@@ -95,6 +98,17 @@ pub(crate) fn spelled(name: &str) -> String {
         false => '_',
     };
     name.chars().map(legal).collect()
+}
+
+/// Returns the name of a tool for a question to the user. A name with other characters than letters, digits and `_-./:` is
+/// quoted as in JSON, so that it cannot be read as a part of the question.
+#[must_use]
+pub fn in_question(name: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:".contains(c);
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(serde_json::Value::from(name).to_string()),
+    }
 }
 
 /// The prefixed name, where it needs no change.

@@ -7,13 +7,16 @@ use orchestra_hub::{Answers, ToolResult};
 use orchestra_mcp::client::{ClientError, ServerCall};
 use orchestra_wire::RawJson;
 
-pub use crate::explain::{DENIED, INVALID_ARGUMENTS};
 use crate::{
     config::{Effect, ServerConfig},
     explain, names,
     policy::{self, By, Nature, Policy, Quota},
     schema::Schema,
     server,
+};
+pub use crate::{
+    explain::{DENIED, INVALID_ARGUMENTS},
+    names::in_question,
 };
 
 /// The rules and budgets of one server.

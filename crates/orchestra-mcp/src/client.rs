@@ -34,7 +34,7 @@ mod watching;
 
 pub use crate::attribution::{
     URL_ELICITATION_REQUIRED, ascii_address, attribute, attribute_error, attribute_notification,
-    is_deceptive, is_hidden, quoted,
+    attribute_result, is_deceptive, is_hidden, quoted,
 };
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, ToolCheck,

@@ -46,12 +46,19 @@ pub fn read_own_text(path: &Path, most: u64, owners: &Owners) -> io::Result<Stri
 /// As [`read`], for a file that holds a secret: others than its owner and its group must not be able
 /// to read or write it. The group may, for that is how a secret is shared with the programs that need
 /// it; and others may read what the system itself has put below `/run` (root's files there), for that
-/// is how platforms hand a secret to what runs in a container.
+/// is how platforms hand a secret to what runs in a container. The owner is this user or root, or anyone below
+/// `/run/secrets`, where files that a platform mounts may have their owners outside of the container.
 ///
 /// # Errors
 /// Those of [`read`], and when others can read or write it.
 pub fn read_secret(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let opened = open(path)?;
+    if let Some(owner) = foreign_owner(path, &opened.metadata) {
+        let shown = orchestra_fs::quoted(path);
+        return Err(io::Error::other(format!(
+            "it belongs to another user (uid {owner}), who can read and change it; run `chown \"$(id -u)\" {shown}`"
+        )));
+    }
     if let Some(mode) = open_to_others(path, &opened.metadata) {
         let shown = orchestra_fs::quoted(path);
         return Err(io::Error::other(format!(
@@ -111,6 +118,27 @@ fn open_to_others(path: &Path, metadata: &Metadata) -> Option<u32> {
 
 #[cfg(not(unix))]
 fn open_to_others(_path: &Path, _metadata: &Metadata) -> Option<u32> {
+    None
+}
+
+/// The owner of a file, if another user than this one and root.
+#[cfg(unix)]
+fn foreign_owner(path: &Path, metadata: &Metadata) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let owner = metadata.uid();
+    let is_ours = owner == 0 || owner == rustix::process::geteuid().as_raw();
+    let is_mounted = || {
+        let real = std::fs::canonicalize(path);
+        real.is_ok_and(|real| {
+            let mut mounts = ["/run/secrets", "/var/run/secrets"].iter();
+            mounts.any(|mount| real.starts_with(mount))
+        })
+    };
+    (!is_ours && !is_mounted()).then_some(owner)
+}
+
+#[cfg(not(unix))]
+fn foreign_owner(_path: &Path, _metadata: &Metadata) -> Option<u32> {
     None
 }
 
@@ -179,6 +207,25 @@ mod tests {
         }
         assert_eq!(said(read(&path, 5)), "it is longer than 5 bytes");
         assert_eq!(read(&path, 6).unwrap(), b"hunter");
+    }
+
+    #[test]
+    fn secret_of_another_user_is_refused() {
+        // Only root can give a file away.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret");
+        fs::write(&path, "hunter").unwrap();
+        for mode in [0o600, 0o640] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            std::os::unix::fs::chown(&path, Some(4242), None).unwrap();
+            let refused = said(read_secret(&path, 9));
+            assert!(refused.contains("another user (uid 4242)"), "{refused}");
+            std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+            assert_eq!(said(read_secret(&path, 9)), "read");
+        }
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl Transport {
         }
     }
 
+    /// Returns whether the server is reached by MCP itself, and not as a plugin or another orchestrator.
+    pub(crate) const fn is_mcp(&self) -> bool {
+        matches!(self, Self::Stdio(_) | Self::Http(_))
+    }
+
     /// What carries its messages, as people are told.
     pub(crate) const fn carried_by(&self) -> TransportType {
         match self {

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::Change;
 use crate::{
     canonical,
-    config::{Pins as Mode, ServerName},
+    config::{Pins as Mode, ServerConfig, ServerName},
     definitions, files, names,
 };
 
@@ -21,6 +21,9 @@ const VERSION: u32 = 1;
 /// Maximum number of tools that are pinned when they are first seen. Further tools are hidden until the user approves
 /// them. If earlier pins were deleted for them, a changed tool would pass as a new one.
 const MAX_PINNED: usize = 20_000;
+
+/// Number of bytes of pinned definitions from which further tools are hidden in the same way: many full lists of a server.
+const MAX_PINNED_BYTES: usize = 16 * 1024 * 1024;
 
 /// Members of a tool that pins of the first form covered; those of the second cover all.
 const FIRST_PINNED: [&str; 6] = [
@@ -50,6 +53,9 @@ pub(crate) struct Lists {
     pub(crate) resources: Vec<RawJson>,
     pub(crate) templates: Vec<RawJson>,
     pub(crate) facts: Facts,
+    /// For each list, in the order of [`ListKind::ALL`], the reason that further definitions of it are omitted. It is not
+    /// stored.
+    pub(crate) omitted: [Option<String>; 4],
 }
 
 /// What a server says of itself, as far as it is kept.
@@ -87,6 +93,8 @@ pub(crate) struct Known {
     of_clients: Vec<RawJson>,
     /// By name of the tool: its definition as it was approved.
     pinned: BTreeMap<String, RawJson>,
+    /// Number of bytes of these definitions.
+    pinned_bytes: usize,
     /// The server whose name begins the shown names; `None` if names pass unchanged.
     prefix: Option<ServerName>,
     /// By each name by which a pinned tool may be shown: the name of that tool.
@@ -157,8 +165,9 @@ impl Known {
         self
     }
 
-    /// Collects the names by which pinned tools may be shown.
+    /// Collects the names by which pinned tools may be shown, and counts their bytes.
     fn index(&mut self) {
+        self.pinned_bytes = self.pinned.values().map(|raw| raw.as_bytes().len()).sum();
         let forms = |name: &String| {
             let forms = names::forms(self.prefix.as_ref(), name).into_iter();
             forms.map(|form| (form, name.clone())).collect::<Vec<_>>()
@@ -185,7 +194,9 @@ impl Known {
         for form in names::forms(self.prefix.as_ref(), &name) {
             self.by_form.insert(form, name.clone());
         }
-        self.pinned.insert(name, definition);
+        self.pinned_bytes += definition.as_bytes().len();
+        let before = self.pinned.insert(name, definition);
+        self.pinned_bytes -= before.map_or(0, |before| before.as_bytes().len());
     }
 
     /// Names of the pinned tools.
@@ -195,7 +206,11 @@ impl Known {
 
     /// Returns whether a tool that is not pinned is new, and taken as it is.
     fn takes_new(&self) -> bool {
-        !self.is_lost && self.pinned.len() < MAX_PINNED
+        !self.is_lost && !self.has_many_pins()
+    }
+
+    fn has_many_pins(&self) -> bool {
+        self.pinned.len() >= MAX_PINNED || self.pinned_bytes >= MAX_PINNED_BYTES
     }
 
     /// Of a server of which it is not known any more what was approved.
@@ -293,7 +308,7 @@ impl Known {
         self.pin_tools(&lists.tools, &of_clients, mode);
         self.lists = lists;
         self.of_clients = of_clients;
-        if mode == Mode::Follow && self.pinned.len() > MAX_PINNED {
+        if mode == Mode::Follow && self.has_many_pins() {
             let tools = self.lists.tools.iter().chain(&self.of_clients);
             let names = tools.filter_map(|tool| definitions::named(tool, "name").ok());
             let listed: HashSet<String> = names.collect();
@@ -347,6 +362,7 @@ impl Known {
             resources,
             templates,
             facts,
+            omitted: _,
         } = &self.lists;
         let pinned = self.pinned.iter();
         OnDisk {
@@ -398,6 +414,7 @@ impl From<OnDisk> for Known {
             pinned: pinned
                 .map(|(name, item)| (name.clone(), RawJson::from_raw(item)))
                 .collect(),
+            pinned_bytes: 0,
             prefix: None,
             by_form: BTreeMap::new(),
             is_lost: kept.lost,
@@ -410,6 +427,7 @@ impl From<OnDisk> for Known {
                 resources: raw(kept.resources),
                 templates: raw(kept.templates),
                 facts: kept.facts,
+                omitted: Default::default(),
             },
         };
         if !is_whole {
@@ -426,6 +444,15 @@ impl Lists {
         let tools = others.flat_map(|lists| &lists.tools);
         let other = tools.filter(|tool| known.insert(tool.as_bytes()));
         other.cloned().collect()
+    }
+
+    /// Replaces a list by a list of the server, as far as its definitions may be used.
+    pub(crate) fn set(&mut self, config: &ServerConfig, kind: ListKind, items: Vec<RawJson>) {
+        let items = match kind {
+            ListKind::Tools => definitions::once_each(items),
+            _ => items,
+        };
+        (*self.of_mut(kind), self.omitted[kind as usize]) = definitions::usable(config, items);
     }
 
     pub(crate) const fn of_mut(&mut self, kind: ListKind) -> &mut Vec<RawJson> {

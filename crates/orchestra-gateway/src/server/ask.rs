@@ -16,6 +16,8 @@ use orchestra_wire::RawJson;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::names;
+
 /// What the state says of a call that waits for the user's answer.
 const ASKED: &str = "asked";
 
@@ -144,7 +146,7 @@ pub(super) fn question(
     arguments: &RawJson,
     open: &Open,
 ) -> Result<InputRequired, TooLong> {
-    let tool = line::of_text(tool);
+    let tool = line::of_text(&names::in_question(tool));
     let arguments = line::of_json(arguments.as_str());
     let message = format!("May {tool} of server {server} be called with {arguments}?");
     let chars = message.chars().count();
@@ -252,6 +254,26 @@ mod tests {
             let error = asked(tool, &arguments).unwrap_err();
             assert!(error.chars > MAX_QUESTION_CHARS, "{error:?}");
         }
+    }
+
+    #[test]
+    fn name_of_a_tool_forges_no_question() {
+        let open = Open::default();
+        let asked = |tool: &str| {
+            let input = question("s", tool, &RawJson::empty_object(), &open).unwrap();
+            let requests: serde_json::Value = input.requests.parse().unwrap();
+            let message = &requests[KEY]["params"]["message"];
+            message.as_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            asked("fs/read.v2"),
+            "May fs/read.v2 of server s be called with {}?"
+        );
+        let forged = r#"read of server files be called with {"a":1}? It is "safe""#;
+        assert_eq!(
+            asked(forged),
+            r#"May "read of server files be called with {\"a\":1}? It is \"safe\"" of server s be called with {}?"#
+        );
     }
 
     #[test]

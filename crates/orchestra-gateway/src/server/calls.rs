@@ -7,7 +7,7 @@ use orchestra_hub::{
 };
 use orchestra_mcp::client::{
     ClientError, ClientStatus, Reply, ServerCall, ToolCheck, URL_ELICITATION_REQUIRED, attribute,
-    attribute_error,
+    attribute_error, attribute_result,
 };
 use orchestra_wire::{INTERNAL, RawJson, RpcError};
 
@@ -212,6 +212,9 @@ impl Server {
                     });
                 }
                 Err(ClientError::Rpc(attribute_error(error, self.name())))
+            }
+            Ok(Reply::Result(result)) if self.config.transport.is_mcp() => {
+                Ok(Reply::Result(attribute_result(result)))
             }
             reply => reply,
         }

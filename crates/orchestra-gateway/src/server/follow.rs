@@ -13,8 +13,7 @@ use tokio::{
 
 use super::{OfClients, Server, standing::Standing};
 use crate::{
-    config::Pins,
-    definitions,
+    config::{Pins, ServerConfig},
     pins::{Facts, Known, Lists},
     policy::Rate,
 };
@@ -257,8 +256,7 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
         let failure = fetched.as_ref().err().map(ClientError::in_short);
         server.failed_lists()[kind as usize] = failure;
         match fetched {
-            Ok(items) if kind == ListKind::Tools => lists.tools = definitions::once_each(items),
-            Ok(items) => *lists.of_mut(kind) = items,
+            Ok(items) => lists.set(&server.config, kind, items),
             Err(error) => {
                 let (name, why) = (server.name(), error.explain());
                 match &error {
@@ -296,20 +294,20 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
     }
     let kinds: Vec<ListKind> = stale.kinds().collect();
     let of_clients = server.client.lists_of_clients(&kinds).await;
-    let of_clients = of_clients.into_iter().map(|of| of_clients_of(of, &lists));
+    let of_clients = of_clients
+        .into_iter()
+        .map(|of| of_clients_of(&server.config, of, &lists));
     let of_clients: Vec<OfClients> = of_clients.collect();
     let learnt = learn(&server, lists, &of_clients, before).await;
     Looked::Known(Box::new(learnt), of_clients, failed)
 }
 
 /// Returns the lists of some clients. A list that could not be fetched is the usual one.
-fn of_clients_of(of: ClientLists, others: &Lists) -> OfClients {
+fn of_clients_of(config: &ServerConfig, of: ClientLists, others: &Lists) -> OfClients {
     let mut lists = others.clone();
     for (kind, items) in ListKind::ALL.into_iter().zip(of.lists) {
-        match items {
-            Some(items) if kind == ListKind::Tools => lists.tools = definitions::once_each(items),
-            Some(items) => *lists.of_mut(kind) = items,
-            None => {}
+        if let Some(items) = items {
+            lists.set(config, kind, items);
         }
     }
     OfClients {

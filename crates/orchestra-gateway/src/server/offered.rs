@@ -190,6 +190,13 @@ impl Offered {
             |item| definitions::template(item, &base),
             |template| &template.name,
         );
+        let kinds = ["tool", "prompt", "resource", "resource template"];
+        for (kind, omitted) in kinds.into_iter().zip(&known.lists.omitted) {
+            let omitted = omitted.as_ref();
+            offered
+                .surplus
+                .extend(omitted.map(|omitted| format!("{kind} list: {omitted}")));
+        }
         offered.catalog = Arc::new(catalog);
         offered.known = Some(known);
         offered
@@ -295,8 +302,7 @@ impl Offered {
             };
             let mut descriptor = definition.descriptor;
             descriptor.name.clone_from(&name);
-            let speaks_mcp = matches!(config.transport, Transport::Stdio(_) | Transport::Http(_));
-            if speaks_mcp && descriptor.long == LongWork::Never {
+            if config.transport.is_mcp() && descriptor.long == LongWork::Never {
                 // A server of 2026-07-28 may answer any call with a task, and lists that of no tool.
                 descriptor.long = LongWork::Later;
             }

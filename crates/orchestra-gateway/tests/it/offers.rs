@@ -163,11 +163,14 @@ async fn uri_in_the_form_of_another_server_gets_the_prefix_of_the_server_that_li
 #[tokio::test]
 async fn large_lists_of_a_server_lose_their_ends_and_hide_no_other_server() {
     let many = (0..2_500).map(|n| tool(&format!("t{n}"))).collect();
-    let large = (0..300).map(|n| {
-        let mut large = tool(&format!("t{n}"));
-        large["description"] = json!("x".repeat(10_000));
-        large
-    });
+    let sized = |n: usize, bytes: usize| {
+        let mut tool = tool(&format!("t{n}"));
+        tool["description"] = json!("x".repeat(bytes));
+        tool
+    };
+    let large = (0..300).map(|n| sized(n, 10_000));
+    // Each of the first is too large by itself.
+    let large = (300..320).map(|n| sized(n, 300_000)).chain(large);
     let (many, large) = (Played::new(many), Played::new(large.collect()));
     let good = Played::new(vec![tool("a")]);
     let bench = Bench::new(&[("many", &many), ("large", &large), ("good", &good)]);
@@ -191,6 +194,13 @@ async fn large_lists_of_a_server_lose_their_ends_and_hide_no_other_server() {
         report.unwrap().1.reason.clone().unwrap_or_default()
     };
     assert!(reason("many").contains("the last 500 of its 2500 definitions"));
+    assert!(reason("large").contains("omitted definitions of more than 262144 bytes: 20"));
+    let known = std::fs::read_dir(bench.state.path().join("mcp/known")).unwrap();
+    for file in known.map(|entry| entry.unwrap()) {
+        let bytes = file.metadata().unwrap().len();
+        // As listed and as pinned.
+        assert!(bytes < 3 * 1024 * 1024, "{file:?}: {bytes}");
+    }
     assert_eq!(reason("good"), "");
 }
 

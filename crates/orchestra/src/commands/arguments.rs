@@ -9,7 +9,7 @@ use std::{
 use orchestra_wire::{RawJson, RawJsonError, large_integer};
 use serde_json::{Map, Value};
 
-use crate::exit::Failure;
+use crate::{exit::Failure, output::in_a_line};
 
 /// The largest arguments that are read.
 const MAX_BYTES: u64 = 10 * 1024 * 1024;
@@ -108,7 +108,7 @@ fn object(text: &str) -> Result<Given, Failure> {
     }
 }
 
-/// Why an argument was not understood.
+/// Why an argument was not understood. Names of a schema are on one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ArgumentError {
     /// It has no `=`.
@@ -151,7 +151,7 @@ pub(crate) fn check(arguments: &Map<String, Value>, schema: &Value) -> Result<()
         if !types.is_empty() && !types.iter().any(|expected| is_of_type(value, expected)) {
             return Err(ArgumentError::Type {
                 name: name.clone(),
-                expected: types.join(" or "),
+                expected: in_a_line(&types.join(" or ")),
             });
         }
     }
@@ -160,8 +160,8 @@ pub(crate) fn check(arguments: &Map<String, Value>, schema: &Value) -> Result<()
     let missing: Vec<String> = required
         .filter(|name| !arguments.contains_key(*name))
         .map(|name| match possible_values(&schema["properties"][name]) {
-            Some(values) => format!("`{name}` (one of {values})"),
-            None => format!("`{name}`"),
+            Some(values) => in_a_line(&format!("`{name}` (one of {values})")),
+            None => in_a_line(&format!("`{name}`")),
         })
         .collect();
     match missing.is_empty() {
@@ -264,7 +264,7 @@ fn unknown(name: &str, schema: &Value) -> ArgumentError {
     let mut known: Vec<String> = properties
         .into_iter()
         .flatten()
-        .map(|(key, _)| key.clone())
+        .map(|(key, _)| in_a_line(key))
         .collect();
     known.sort_unstable();
     ArgumentError::Unknown {
@@ -293,7 +293,7 @@ fn understand(name: &str, text: &str, property: &Value) -> Result<Value, Argumen
     }
     Err(ArgumentError::Type {
         name: name.to_owned(),
-        expected: types.join(" or "),
+        expected: in_a_line(&types.join(" or ")),
     })
 }
 
@@ -337,6 +337,21 @@ mod tests {
             parsed(&["title=x", "labels=[\"a,b\"]"]),
             Ok(json!({"title": "x", "labels": ["a,b"]}))
         );
+    }
+
+    #[test]
+    fn names_of_a_schema_are_on_one_line() {
+        let schema = json!({
+            "properties": {"x\ny": {"enum": ["a\nb"]}, "z": {"type": "c\nd"}},
+            "required": ["x\ny"],
+        });
+        for error in [
+            of_pairs(&["q=1".to_owned()], &schema).unwrap_err(),
+            of_pairs(&["z=text".to_owned()], &schema).unwrap_err(),
+            check(&Map::new(), &schema).unwrap_err(),
+        ] {
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
+use orchestra_gateway::rules;
 use orchestra_wire::RawJson;
 
 use crate::{exit::Failure, output};
@@ -18,7 +19,8 @@ pub(crate) fn ask(
     arguments: &RawJson,
 ) -> Result<(), Failure> {
     // The words of a file and of a server make no lines of their own.
-    let (rule, tool) = (output::in_a_line(rule), output::in_a_line(tool));
+    let tool = output::in_a_line(&rules::in_question(tool));
+    let rule = output::in_a_line(rule);
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::denied(format!(
             "{tool} was not called: {rule} of the server {server} requires consent, and there is no terminal to ask on; --yes agrees"

@@ -30,7 +30,7 @@ pub(crate) use logs::Log;
 pub(in crate::commands) use logs::{Arguments as LogArguments, run as logs};
 pub(crate) use pending::Pending;
 pub(in crate::commands) use running::{ASKS_TOKEN, Now, reach};
-pub(crate) use shown::shown;
+pub(crate) use shown::masked;
 
 use std::path::{Path, PathBuf};
 

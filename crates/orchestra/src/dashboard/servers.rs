@@ -60,7 +60,7 @@ struct Definition<'a> {
 struct Waits {
     /// Tells this from anything else that may wait later.
     fingerprint: String,
-    /// The same for people, in lines.
+    /// The same for people, in lines: arguments as they would run.
     shows: Vec<String>,
     /// Tools that are hidden since they are other than they were approved.
     tools: Vec<Tool>,
@@ -295,7 +295,7 @@ fn definition(here: &Here, name: &str) -> Result<String, Failure> {
         origin: server.origin.to_string(),
         does: server
             .config()
-            .map(|config| lines(&crate::commands::mcp::shown(config, &server.covered)))
+            .map(|config| lines(&crate::commands::mcp::masked(config, &server.covered)))
             .unwrap_or_default(),
         waits: pending.as_ref().map(Waits::of),
     }))

@@ -93,6 +93,26 @@ fn approval_in_a_browser_is_refused_when_a_hidden_value_changed_after_the_look()
     assert!(up.end().success());
 }
 
+#[test]
+fn definition_in_a_browser_has_secrets_of_arguments_only_where_it_is_approved() {
+    let (workspace, up, address) = served();
+    let file = workspace.read(".mcp.json");
+    let arguments = r#""server.sh","--api-key","kept-445566""#;
+    workspace.write(".mcp.json", &file.replace("\"server.sh\"", arguments));
+    let shown = get(&address, "/api/servers/shell/definition").json();
+    let does = shown["does"].to_string();
+    assert!(
+        does.contains("server.sh") && !does.contains("kept-445566"),
+        "{shown}"
+    );
+    assert!(
+        shown["waits"]["shows"].to_string().contains("kept-445566"),
+        "{shown}"
+    );
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+}
+
 fn status(address: &str) -> Value {
     let servers = get(address, "/api/mcp/servers").json();
     servers["servers"][0]["status"].clone()

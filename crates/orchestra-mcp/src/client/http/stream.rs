@@ -27,6 +27,9 @@ const MAX_RESUMES: u32 = 5;
 /// The wait before that, unless the server names one.
 const RESUME_WAIT: Duration = Duration::from_secs(1);
 
+/// The shortest wait before that. A server that ends each stream at once is not asked without pause.
+const MIN_RESUME_WAIT: Duration = Duration::from_millis(100);
+
 /// What a server answers to whoever wants to listen.
 pub(super) enum Stream {
     Open(Response),
@@ -121,7 +124,7 @@ impl Core {
         while *resumes < MAX_RESUMES {
             let wait = events.retry().unwrap_or(RESUME_WAIT * 2_u32.pow(*resumes));
             *resumes += 1;
-            sleep(wait).await;
+            sleep(wait.max(MIN_RESUME_WAIT)).await;
             match self.open_stream(Some(last.clone())).await {
                 Ok(Stream::Open(response)) => {
                     events.restart();

@@ -1,8 +1,11 @@
 //! Answers on event streams, and what comes with them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use axum::http::Method;
@@ -139,6 +142,34 @@ async fn a_stream_that_ends_before_its_answer_is_opened_again_behind_its_last_ev
     drop(there.link.agreed(Agreed { revision }));
     let got = result(&*there.link, 1, "tools/call", &json!({})).await;
     assert_eq!(got["came"], "back");
+}
+
+#[tokio::test]
+async fn stream_that_ends_at_once_is_opened_again_after_a_pause() {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let returns = Arc::new(AtomicUsize::new(0));
+    let server = Scripted::new(move |seen: Seen| {
+        let returns = Arc::clone(&returns);
+        async move {
+            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"came": "back"}});
+            match (seen.method.as_str(), seen.header("last-event-id")) {
+                ("GET", Some(_)) if returns.fetch_add(1, Ordering::SeqCst) == 2 => {
+                    said(&event(&answer))
+                }
+                ("GET", None) => empty(405),
+                _ if seen.rpc() == "initialize" => json_of(200, &seen.result(&json!({}))),
+                _ => said("id: 1\nretry: 0\ndata:\n\n"),
+            }
+        }
+    });
+    let server = server.await;
+    let there = connected(server.config("/mcp")).await;
+    let revision = Revision::V2025_11_25;
+    drop(there.link.agreed(Agreed { revision }));
+    let begun = Instant::now();
+    let got = result(&*there.link, 1, "tools/call", &json!({})).await;
+    assert_eq!(got["came"], "back");
+    assert!(begun.elapsed() >= 3 * PAUSE);
 }
 
 #[tokio::test]

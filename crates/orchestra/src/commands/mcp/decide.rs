@@ -114,7 +114,8 @@ const MAX_LINE: usize = 2_000;
 /// Maximum number of bytes of a definition about which the user is asked: some screens of a terminal.
 const MAX_DEFINITION_BYTES: usize = 16 * 1024;
 
-/// Maximum number of bytes of changed tools about which the user is asked. Each has a whole definition.
+/// Maximum number of bytes of changed tools about which the user is asked. Each has a whole definition, on a line of at
+/// most [`MAX_DEFINITION_BYTES`].
 const MAX_TOOLS_BYTES: usize = 256 * 1024;
 
 #[derive(Serialize)]
@@ -294,20 +295,24 @@ fn asked(
     }
     let origin = output::in_a_line(&server.origin.to_string());
     let mut question = format!("{name} from {origin}\n");
+    let mut longest = 0;
     for line in pending.shown() {
-        question.push_str(&format!("  {}\n", output::in_a_line(&line)));
+        let line = output::in_a_line(&line);
+        longest = longest.max(line.len());
+        question.push_str(&format!("  {line}\n"));
     }
     if let Some(hint) = hint {
         question.push_str(&format!("  hint: {hint}\n"));
     }
-    let most = match pending.changes() {
-        [] => MAX_DEFINITION_BYTES,
-        _ => MAX_TOOLS_BYTES,
+    let (bytes, most) = match pending.changes() {
+        [] => (question.len(), MAX_DEFINITION_BYTES),
+        _ if longest > MAX_DEFINITION_BYTES => (longest, MAX_DEFINITION_BYTES),
+        _ => (question.len(), MAX_TOOLS_BYTES),
     };
-    if question.len() > most {
-        let (bytes, most) = (question.len(), output::size(most as u64));
+    if bytes > most {
+        let most = output::size(most as u64);
         return Err(Failure::denied(format!(
-            "`{name}` is not approved: its definition has {bytes} bytes as shown, and Orchestra does not ask about \
+            "`{name}` is not approved: a definition of it has {bytes} bytes as shown, and Orchestra does not ask about \
              more than {most}; shorten the definition, or read it with `orchestra mcp approve {name} --json` and \
              approve it with --fingerprint"
         )));

@@ -7,6 +7,7 @@ use orchestra_gateway::{
     config::{ServerConfig, ServerName, Transport, Trust},
     connect::Connectors,
     discovery::{Server, ServerState},
+    review,
 };
 use orchestra_hub::ListKind;
 use orchestra_mcp::client::{Client, ClientError, ClientStatus, ServerFacts};
@@ -335,7 +336,9 @@ pub(in crate::commands) fn hidden(live: &Live, tools: &[RawJson]) -> Vec<String>
     let Ok(state) = servers::state_directory() else {
         return Vec::new();
     };
-    let changes = PinFile::new(&state, &live.config).notice(tools, live.config.pins);
+    let tools = review(&live.config, ListKind::Tools, tools).items;
+    let tools: Vec<RawJson> = tools.into_iter().cloned().collect();
+    let changes = PinFile::new(&state, &live.config).notice(&tools, live.config.pins);
     changes.into_iter().map(|change| change.tool).collect()
 }
 

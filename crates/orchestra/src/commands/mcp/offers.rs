@@ -153,7 +153,7 @@ fn text(listing: &Listing, kind: ListKind, verbose: bool) -> String {
             let word = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
             let id = ["uri", "uriTemplate", "name"].map(word);
             let id = id.into_iter().find(|id| !id.is_empty());
-            let id = cut(id.unwrap_or_default(), verbose);
+            let id = cut(output::in_a_line(&id.unwrap_or_default()), verbose);
             let mut description = word("description");
             if offered.hidden.contains(&word("name")) {
                 description.insert_str(0, "(hidden) ");

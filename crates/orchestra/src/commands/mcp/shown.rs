@@ -83,6 +83,34 @@ pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
     lines
 }
 
+/// As [`shown`], with secrets masked also in arguments and other values: for readers who approve nothing.
+pub(crate) fn masked(config: &ServerConfig, covered: &Covered) -> Vec<String> {
+    let mut config = config.clone();
+    match &mut config.transport {
+        Transport::Stdio(stdio) => mask(&stdio.command, &mut stdio.args),
+        Transport::Plugin(plugin) => mask(&plugin.binary, &mut plugin.args),
+        Transport::Http(HttpConfig {
+            auth: Some(Auth::Command { command, args }),
+            ..
+        }) => mask(command, args),
+        Transport::Http(_) | Transport::Orchestrator(_) => {}
+    }
+    let lines = shown(&config, covered);
+    let lines = lines.iter().map(|line| orchestra_secret::text(line));
+    lines.map(Cow::into_owned).collect()
+}
+
+/// Masks secrets in the arguments of a program.
+fn mask(program: &Template, arguments: &mut [Template]) {
+    let words = iter::once(program)
+        .chain(&*arguments)
+        .map(Template::written);
+    let masked = Masker::default().arguments(&words.collect::<Vec<_>>());
+    for (argument, masked) in arguments.iter_mut().zip(masked.into_iter().skip(1)) {
+        *argument = Template::new(masked);
+    }
+}
+
 fn words<'a>(words: impl IntoIterator<Item = &'a Template>) -> String {
     let words = words
         .into_iter()

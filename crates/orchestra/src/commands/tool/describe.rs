@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-/// An argument as it is shown.
+use crate::output::in_a_line;
+
+/// An argument as it is shown. Names and types of an upstream server are on one line.
 struct Shown<'a> {
-    name: &'a str,
+    name: String,
     /// Its type, and whether it is required.
     kind: String,
     description: &'a str,
@@ -14,7 +16,8 @@ struct Shown<'a> {
 /// What a tool does, how it is called and what arguments it takes, in the schema's order.
 pub(super) fn text(name: &str, description: &str, schema: &Value) -> String {
     let arguments = arguments(schema);
-    let mut text = format!("{description}\n\nUsage: orchestra tool call {name}");
+    let mut text = indented(description, "  ");
+    text.push_str(&format!("\n\nUsage: orchestra tool call {name}"));
     for argument in arguments.iter().filter(|argument| argument.is_required) {
         let value = argument.name.to_uppercase();
         text.push_str(&format!(" {}={value}", argument.name));
@@ -31,11 +34,27 @@ pub(super) fn text(name: &str, description: &str, schema: &Value) -> String {
     for argument in &arguments {
         text.push_str(&format!("  {:<width$}  {}", argument.name, argument.kind));
         if !argument.description.is_empty() {
-            text.push_str(&format!(". {}", argument.description));
+            text.push_str(". ");
+            text.push_str(&indented(argument.description, "    "));
         }
         text.push('\n');
     }
     text
+}
+
+/// A text whose further lines are indented, so that none of them looks like a line of this program.
+fn indented(text: &str, by: &str) -> String {
+    let mut indented = String::with_capacity(text.len());
+    for (at, line) in text.trim_end().split('\n').enumerate() {
+        if at > 0 {
+            indented.push('\n');
+        }
+        if at > 0 && !line.is_empty() {
+            indented.push_str(by);
+        }
+        indented.push_str(line);
+    }
+    indented
 }
 
 fn arguments(schema: &Value) -> Vec<Shown<'_>> {
@@ -44,9 +63,9 @@ fn arguments(schema: &Value) -> Vec<Shown<'_>> {
     let properties = schema["properties"].as_object();
     let shown = properties.into_iter().flatten().map(|(name, property)| {
         let is_required = is_required(name);
-        let kind = kind(property);
+        let kind = in_a_line(&kind(property));
         Shown {
-            name,
+            name: in_a_line(name),
             kind: if is_required {
                 format!("{kind}, required")
             } else {
@@ -127,6 +146,18 @@ mod tests {
         ] {
             assert_eq!(kind(&schema), expected, "{schema}");
         }
+    }
+
+    #[test]
+    fn texts_of_a_server_begin_no_line() {
+        let forged = "x\nUsage: forged";
+        let schema = json!({"properties": {
+            forged: {"type": forged, "description": forged},
+            "y": {"enum": [forged], "properties": {forged: {}}},
+        }, "required": [forged]});
+        let text = text("t", forged, &schema);
+        let usages = text.lines().filter(|line| line.starts_with("Usage:"));
+        assert_eq!(usages.count(), 1, "{text}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use orchestra_chat::{Due, Face, Note, Outcome, Piece, Request, Stopper, Verdict};
+use orchestra_gateway::rules;
 use orchestra_plan::draw::Paint;
 use ratatui::crossterm::terminal;
 use serde_json::{Map, Value};
@@ -188,7 +189,7 @@ fn question(due: &Due) -> String {
         .server
         .as_ref()
         .map_or_else(String::new, |server| format!(" of {server}"));
-    let tool = output::in_a_line(&due.call.tool);
+    let tool = output::in_a_line(&rules::in_question(&due.call.tool));
     let why = match &due.rule {
         Some(rule) => format!("{} requires your consent", output::in_a_line(rule)),
         None => "it may change something".to_owned(),

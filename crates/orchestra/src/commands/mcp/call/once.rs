@@ -8,7 +8,7 @@ use orchestra_hub::{
     BoxFuture, CallEnd, Caller, Catalog, Cx, Hub, HubConfig, Outcome, Provider, ProviderError,
     ProviderId, Request, ResultKind, Target, Toolset,
 };
-use orchestra_mcp::client::{ClientError, Reply, Sent, ServerCall};
+use orchestra_mcp::client::{ClientError, Reply, Sent, ServerCall, attribute_result};
 use orchestra_wire::RawJson;
 use tokio::sync::watch;
 
@@ -168,6 +168,7 @@ fn settle(
     match reply {
         Ok(Reply::Result(result)) => {
             cx.remark.set(None, rule);
+            let result = attribute_result(result);
             let is_error = result.member("isError");
             let outcome = Outcome::Verbatim {
                 kind: ResultKind::Tool,

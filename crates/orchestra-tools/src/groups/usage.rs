@@ -30,7 +30,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "record_usage",
             "Record usage",
             Effect::Add,
-            "Add one model request to the open usage session, and to its project and issue.",
+            "Record the token usage of one model request in the open usage session of the project and issue.",
             record,
         ),
         Tool::new(

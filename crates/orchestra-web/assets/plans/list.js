@@ -226,7 +226,7 @@ function waysToMake() {
   return h(
     "div.ways",
     {},
-    h("ul", {}, h("li", {}, "From a shell: ", h("code", {}, "orchestra plan run FILE")), h("li", {}, "By a connected agent: it calls ", h("code", {}, "create_copilot_plan")), h("li", {}, "As a trial: eleven scripted jobs that check this installation. Two of them are expected to fail.")),
+    h("ul", {}, h("li", {}, "From a shell: ", h("code", {}, "orchestra plan run FILE")), h("li", {}, "A connected agent creates plans with the tool ", h("code", {}, "create_copilot_plan")), h("li", {}, "As a trial: eleven scripted jobs that check this installation. Two of them are expected to fail.")),
     sample,
   );
 }

@@ -7,7 +7,7 @@ import { lasted, stateIcon, word } from "./words.js";
 export const PHASES = ["merge-fi", "setup", "prechecks", "work", "commit", "postchecks", "merge-ri", "cleanup"];
 
 const TITLES = {
-  "merge-fi": "Create the worktree from the results of its dependencies",
+  "merge-fi": "Create the worktree of the job from the results of its dependencies",
   setup: "Prepare the worktree",
   prechecks: "Check the conditions before the work",
   work: "Do the work",

@@ -45,7 +45,7 @@ pub(crate) enum BackendKind {
     Ollama,
     /// Any server with /chat/completions
     Openai,
-    /// No model: replies from a script
+    /// No model: a script contains the replies
     Scripted,
 }
 

@@ -34,7 +34,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "resume_copilot_plan",
             "Resume plan",
             Effect::Set,
-            "Start or resume a plan. As a task, it lasts until the plan ends; canceling it leaves the plan running.",
+            "Start or resume a plan. A call as an MCP task ends when the plan ends; if you cancel the task, the plan continues.",
             resume,
         )
         .lasting()

@@ -198,6 +198,11 @@ fn decided(here: &Here, name: &str, act: &Act) -> Result<String, Failure> {
     let name = &server.name;
     match act {
         Act::Restart => {
+            if let ServerState::NeedsApproval { .. } = server.state {
+                return Err(Failure::denied(format!(
+                    "server {name} is not restarted: it waits for approval"
+                )));
+            }
             let workspace = &here.places().workspace;
             here.decide(|decisions| decisions.restart(workspace, name))?;
             Ok(format!("server {name} restarted"))

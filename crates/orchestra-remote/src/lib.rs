@@ -9,4 +9,4 @@ mod words;
 
 pub use endpoint::{Answer, Endpoint, EndpointError, Fault, Limits};
 pub use trust::{is_local, is_local_address, trusting};
-pub use words::{shown, with_causes};
+pub use words::{in_a_line, shown, with_causes};

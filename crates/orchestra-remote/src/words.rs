@@ -73,8 +73,9 @@ fn beginning(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// With what is no sign of a script shown, not sent.
-fn in_a_line(text: &str) -> String {
+/// Text of a server on one line: a character that is no sign of a script is escaped.
+#[must_use]
+pub fn in_a_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,6 +1,7 @@
 //! Members of answers of model servers, read for what is of interest: one of another form is as if it were not
 //! there, and never costs the answer.
 
+use orchestra_remote::in_a_line;
 use serde::{Deserialize as _, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
@@ -131,7 +132,7 @@ pub(super) fn reported(error: &Value) -> Trouble {
         Some(status) => is_transient(status),
         None => TRANSIENT.iter().any(|part| text.contains(part)),
     };
-    match (is_transient, words(error)) {
+    match (is_transient, in_a_line(&words(error))) {
         (true, what) => Trouble::Busy { what },
         (false, said) => Trouble::Refused {
             status: status.unwrap_or(200),

@@ -585,6 +585,7 @@ async fn error_of_an_answer_is_shown_and_retried_only_if_it_may_pass() {
         (r#"{"errors":[{"message":"word m-1"}]}"#, 1),
         (r#"{"error":{"message":"word m-1","code":401}}"#, 1),
         (r#"{"detail":"word m-1"}"#, 1),
+        (r#"{"error":{"message":"word m-1\nnot called: x"}}"#, 1),
         ("word m-1", 1),
         (r#"{"error":"word m-1: try again later"}"#, 3),
     ] {
@@ -602,6 +603,7 @@ async fn error_of_an_answer_is_shown_and_retried_only_if_it_may_pass() {
                 let ending = held.say(&*backend, "Hello?").await;
                 let why = ending.how.why().unwrap();
                 assert!(why.contains("word m-1"), "{say:?}: {why}");
+                assert!(!why.contains('\n'), "{say:?}: {why}");
                 assert_eq!(fake.chats().len(), times, "{say:?}");
             }
         }

@@ -63,6 +63,15 @@ fn served() -> (Workspace, Running, String) {
 }
 
 #[test]
+fn server_that_waits_for_approval_is_not_restarted() {
+    let (_workspace, up, address) = served();
+    let restarted = post_to(&address, "/api/servers/shell/restart", &[], "{}");
+    assert_eq!(restarted.status, 403, "{restarted:?}");
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+}
+
+#[test]
 fn approval_in_a_browser_is_refused_when_a_hidden_value_changed_after_the_look() {
     let (workspace, up, address) = served();
     let look = || {

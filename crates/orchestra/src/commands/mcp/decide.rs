@@ -497,7 +497,7 @@ pub(in crate::commands) fn restart(
     };
     let idle = idle.into_iter().map(|name| {
         let done = Done::new(shown(name), "not restarted");
-        done.noting(&unused(name).unwrap_or_default())
+        done.noting(unused(name).unwrap_or_default())
     });
     let used = used
         .into_iter()

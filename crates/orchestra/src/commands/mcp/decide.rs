@@ -198,19 +198,13 @@ pub(super) fn approve(here: &Here, config: &Config, arguments: &Approve) -> Resu
             hint,
         });
     }
-    let of = |result: &'static str| decided.iter().filter(move |one| one.result == result);
-    record(
-        config,
-        "approve",
-        CallEnd::Answered,
-        of("approved").map(|one| one.name),
-    );
-    record(
-        config,
-        "approve",
-        CallEnd::Denied,
-        of("not approved").map(|one| one.name),
-    );
+    for (result, end) in [
+        ("approved", CallEnd::Answered),
+        ("not approved", CallEnd::Denied),
+    ] {
+        let of = decided.iter().filter(|one| one.result == result);
+        record(config, "approve", end, of.map(|one| one.name));
+    }
     format.print(&decided, |decided| text(decided, arguments))?;
     Ok(exit)
 }

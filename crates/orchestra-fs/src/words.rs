@@ -286,9 +286,8 @@ pub(crate) fn files(part: &str) -> Vec<String> {
 }
 
 /// Returns whether a command line runs a line of a shell that does not tell its files by its text: a word of it that
-/// looks like a path has variables, patterns, commands or quotes in it, it has a pipe, or it copies, moves, links or writes
-/// files.
-/// The same is true for the text of a program that may build the names of its files.
+/// looks like a path has variables, patterns, commands or quotes in it, it has a pipe, or it copies, moves, links or
+/// writes files. The same is true for the text of a program that may build the names of its files.
 #[must_use]
 pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
     let words: Vec<&str> = words.into_iter().collect();
@@ -364,7 +363,9 @@ fn has_pipe(line: &str) -> bool {
 
 /// Returns whether a command before the last one of a shell line writes to a file.
 fn writes(line: &str) -> bool {
-    let line = line.replace(">&1", "").replace(">&2", "");
+    let line = [">&1", ">&2", ">&-"]
+        .iter()
+        .fold(line.replace(">>", ">"), |line, end| line.replace(end, ""));
     let commands = line.split(COMMAND_ENDS);
     let mut commands: Vec<&str> = commands
         .filter(|command| !command.trim().is_empty())
@@ -374,7 +375,8 @@ fn writes(line: &str) -> bool {
         .iter()
         .flat_map(|command| command.split('>').skip(1));
     let mut files = files.map(str::trim_start);
-    files.any(|file| !file.is_empty() && !file.starts_with("/dev/"))
+    // The name behind `>&` is in the next part.
+    files.any(|file| !file.starts_with("/dev/"))
 }
 
 /// Returns whether a command of a shell line copies, moves, links or writes files.
@@ -387,7 +389,13 @@ fn copies(command: &str) -> bool {
         .position(|word| word.rsplit('/').next() == Some("git"));
     // The value of an option is no command that only reads.
     let command = git.and_then(|git| names[git + 1..].iter().find(|word| !word.starts_with('-')));
-    let changes = command.is_some_and(|command| !GIT_READS.contains(&command.as_str()));
+    let has_output = || {
+        names
+            .iter()
+            .any(|word| word.split('=').next() == Some("--output"))
+    };
+    let changes =
+        command.is_some_and(|command| !GIT_READS.contains(&command.as_str()) || has_output());
     changes
         || names.iter().enumerate().any(|(place, word)| {
             let name = word.rsplit('/').next().unwrap_or(word);
@@ -555,6 +563,10 @@ mod tests {
             &["sh", "-c", "git show x:a.js > b.js; exec node b.js"],
             &["sh", "-c", "git -C d pull && node a.js"],
             &["sh", "-c", "git checkout x; node a.js"],
+            &["sh", "-c", "git diff --output=a.js x; node a.js"],
+            &["sh", "-c", "git log --output a.js; node a.js"],
+            &["sh", "-c", "echo x >&a.js; node a.js"],
+            &["sh", "-c", "echo x >> a.js; node a.js"],
             &["sh", "-c", "unzip x; node a.js"],
         ] {
             assert!(is_unclear(words.iter().copied()), "{words:?}");
@@ -571,7 +583,7 @@ mod tests {
             &[
                 "sh",
                 "-c",
-                "git rev-parse HEAD 2>/dev/null; node a.js 2>&1 > log",
+                "git rev-parse HEAD 2>>/dev/null >&-; node a.js 2>&1 > log",
             ],
             &["ln", "-s", "sub", "l"],
             &["env", "A=./$X", "node", "server.js"],

@@ -100,8 +100,8 @@ pub(crate) fn spelled(name: &str) -> String {
     name.chars().map(legal).collect()
 }
 
-/// Returns the name of a tool for a question to the user. A name with other characters than letters, digits and `_-./:` is
-/// quoted as in JSON, so that it cannot be read as a part of the question.
+/// Returns the name of a tool for a question to the user. A name with other characters than letters, digits and `_-./:`
+/// is quoted as in JSON, so that it cannot be read as a part of the question.
 #[must_use]
 pub fn in_question(name: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:".contains(c);

@@ -207,8 +207,8 @@ pub fn is_deceptive(c: char) -> bool {
         || is_invisible(c) && !is_ordinary
 }
 
-/// Returns whether a character is not seen as what it is: [deceptive](is_deceptive) ones, fillers, joiners and selectors
-/// of variants, and all blanks but the usual one.
+/// Returns whether a character is not seen as what it is: [deceptive](is_deceptive) ones, fillers, joiners and
+/// selectors of variants, and all blanks but the usual one.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     is_deceptive(c) || is_invisible(c) || c.is_whitespace() && c != ' '

@@ -87,8 +87,8 @@ enum Trigger {
 /// Maximum length of a text that is compared with each trigger at each position.
 const MAX_SHORT_BYTES: usize = 4 * 1024;
 
-/// Number of bytes of short texts until the automaton is built. Its construction takes as long as these comparisons, and
-/// many processes, such as hooks, read less.
+/// Number of bytes of short texts until the automaton is built. Its construction takes as long as these comparisons,
+/// and many processes, such as hooks, read less.
 const SHORT_BYTES: usize = 64 * 1024;
 
 /// Triggers, and how a text is searched for them.

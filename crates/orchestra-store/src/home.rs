@@ -433,7 +433,7 @@ impl SharedHome {
             listed.append(&mut needed);
         }
         *reserved = listed;
-        Ok(false)
+        Ok(is_short && spare < SPARE)
     }
 }
 

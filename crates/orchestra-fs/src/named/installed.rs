@@ -12,10 +12,10 @@ const PROGRAMS: &str = ".bin";
 
 impl Tree {
     /// Returns the paths below the top of the files that decide which program a runner starts for a
-    /// [package](crate::node_packages), which may have a version, as seen from a directory: the manifests of the package
-    /// and the programs that these name. It is unclear where packages are installed, because the name of a package may
-    /// differ from that of its directory. There are none where a program with the text of the package as its name is
-    /// installed: it starts first, and [`candidates`](Self::candidates) has it.
+    /// [package](crate::node_packages), which may have a version, as seen from a directory: the manifests of the
+    /// package and the programs that these name. It is unclear where packages are installed, because the name of a
+    /// package may differ from that of its directory. There are none where a program with the text of the package as
+    /// its name is installed: it starts first, and [`candidates`](Self::candidates) has it.
     #[must_use]
     pub fn package(&mut self, from: &Path, package: &str) -> Candidates {
         let mut candidates = Candidates::default();
@@ -52,7 +52,9 @@ impl Tree {
             };
             candidates.manifests.insert(directory.join(manifest::NAME));
             for (command, file) in manifest.files {
-                if !command.contains(['.', '/', '*', '#']) {
+                // The others are exports, imports and patterns.
+                if !command.starts_with(['.', '#']) && !command.contains('*') {
+                    let command = command.rsplit('/').next().unwrap_or(&command);
                     candidates.paths.insert(programs.join(command));
                     candidates.paths.insert(directory.join(file));
                 }
@@ -61,8 +63,8 @@ impl Tree {
         candidates
     }
 
-    /// Returns the paths below the top of the files that Node.js may load for a [module](crate::preloaded_modules) of an
-    /// installed package, as seen from a directory.
+    /// Returns the paths below the top of the files that Node.js may load for a [module](crate::preloaded_modules) of
+    /// an installed package, as seen from a directory.
     #[must_use]
     pub fn module(&mut self, from: &Path, module: &str) -> Candidates {
         let mut candidates = Candidates::default();

@@ -35,8 +35,8 @@ const FLAGS: [&str; 13] = [
 /// Options that name the package or give a line of a shell: the next argument is the name of a program.
 const NAMED: [&str; 4] = ["--call", "--package", "-c", "-p"];
 
-/// Returns the packages that the runners among the [words](super::command_words) of a command line look for, first in the
-/// installed packages. A word behind an unknown option may be its value, or the package.
+/// Returns the packages that the runners among the [words](super::command_words) of a command line look for, first in
+/// the installed packages. A word behind an unknown option may be its value, or the package.
 #[must_use]
 pub fn node_packages(words: &[&str]) -> Vec<String> {
     let mut found = Vec::new();

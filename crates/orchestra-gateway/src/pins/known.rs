@@ -22,7 +22,8 @@ const VERSION: u32 = 1;
 /// them. If earlier pins were deleted for them, a changed tool would pass as a new one.
 const MAX_PINNED: usize = 20_000;
 
-/// Number of bytes of pinned definitions from which further tools are hidden in the same way: many full lists of a server.
+/// Number of bytes of pinned definitions from which further tools are hidden in the same way: many full lists of a
+/// server.
 const MAX_PINNED_BYTES: usize = 16 * 1024 * 1024;
 
 /// Members of a tool that pins of the first form covered; those of the second cover all.
@@ -53,8 +54,8 @@ pub(crate) struct Lists {
     pub(crate) resources: Vec<RawJson>,
     pub(crate) templates: Vec<RawJson>,
     pub(crate) facts: Facts,
-    /// For each list, in the order of [`ListKind::ALL`], the reason that further definitions of it are omitted. It is not
-    /// stored.
+    /// For each list, in the order of [`ListKind::ALL`], the reason that further definitions of it are omitted. It is
+    /// not stored.
     pub(crate) omitted: [Option<String>; 4],
 }
 

@@ -201,16 +201,16 @@ fn installed_package_of_a_package_runner_is_covered_and_others_with_its_name_are
         );
         assert_eq!(states(&world.find()), [("a", "needs_approval")], "{line}");
         let manifest = format!("{package}/package.json");
-        world.write(&manifest, r#"{"bin": {"other": "x.js"}}"#);
+        world.write(&manifest, r#"{"bin": {"other.js": "x.js"}}"#);
         for changed in [
             &*manifest,
             &format!("{package}/x.js"),
-            "workspace/node_modules/.bin/other",
+            "workspace/node_modules/.bin/other.js",
             "workspace/node_modules/.bin/srv",
         ] {
             world.approve("a");
             assert_eq!(states(&world.find()), [("a", "enabled")], "{line}");
-            world.write(changed, r#"{"bin": {"other": "x.js"}, "main": "y.js"}"#);
+            world.write(changed, r#"{"bin": {"other.js": "x.js"}, "main": "y.js"}"#);
             let found = states(&world.find())[0].1.to_owned();
             assert_eq!(found, "needs_approval", "{line}: {changed}");
         }

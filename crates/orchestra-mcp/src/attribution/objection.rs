@@ -178,8 +178,8 @@ fn values_of(field: &RawJson) -> Vec<String> {
         for member in field.members().into_iter().flatten() {
             let choices = || elements(&member.value).unwrap_or_default();
             match &*member.key {
-                "enum" => values.extend(choices().iter().map(|value| value.as_str().to_owned())),
-                "const" => values.push(member.value.as_str().to_owned()),
+                "enum" => values.extend(choices().iter().map(unescaped)),
+                "const" => values.push(unescaped(&member.value)),
                 "oneOf" | "anyOf" => rest.extend(choices()),
                 "items" => rest.push(member.value),
                 _ => {}
@@ -189,6 +189,12 @@ fn values_of(field: &RawJson) -> Vec<String> {
     values.sort_unstable();
     values.dedup();
     values
+}
+
+/// A value as it is written without needless escapes.
+fn unescaped(value: &RawJson) -> String {
+    let parsed = value.parse::<serde_json::Value>();
+    parsed.map_or_else(|_| value.as_str().to_owned(), |value| value.to_string())
 }
 
 /// Whether the field has members of a name, and all of them are so.
@@ -492,6 +498,7 @@ mod tests {
             format!(r#""{name}":{{"type":"string","enum":{digits:?}}}"#)
         };
         let [first, second, third] = ["first", "second", "third"].map(&mut place);
+        let second = second.replace("one", r"\u006fne");
         for (places, found) in [
             (
                 [&first, &second, &third].as_slice(),

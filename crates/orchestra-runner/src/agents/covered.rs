@@ -73,8 +73,8 @@ enum Text {
 /// Texts of a profile that may name entries.
 #[derive(Debug, Default)]
 struct Texts {
-    /// Packages and directories of code come first, then the parts of words, those of the words with the fewest parts first. Words
-    /// with blanks come last: most of them are prompts.
+    /// Packages and directories of code come first, then the parts of words, those of the words with the fewest parts
+    /// first. Words with blanks come last: most of them are prompts.
     all: Vec<Text>,
     /// Names of files that the programs of the command lines read.
     build_files: BTreeSet<&'static str>,

@@ -47,7 +47,8 @@ pub struct FromFiles<'a> {
 /// else may use the database. Blocks while the disk works. The damaged one is moved aside.
 ///
 /// Of each plan with events that come from the readable files `ends` is asked: what it gives becomes the last events of
-/// the plan, and the plan is left out for `None`. The new database has the id of the damaged one where that can be read.
+/// the plan, and the plan is left out for `None`. The new database has the id of the damaged one where that can be
+/// read.
 ///
 /// # Errors
 /// When the files cannot be moved or written; then the damaged database is where it was, or aside and the new
@@ -64,7 +65,7 @@ pub fn rebuild(
     } = gather(root, &mut rebuilt);
     let last = plans.values().flatten().map(|event| event.seq).max();
     let mut seq = last.unwrap_or(0);
-    for (plan, is_unknown) in from_files {
+    for (plan, (is_unknown, count)) in from_files {
         let Some(mut events) = plans.remove(&plan) else {
             continue;
         };
@@ -74,6 +75,7 @@ pub fn rebuild(
             is_unknown,
         };
         let Some(last) = ends(found) else {
+            rebuilt.from_files -= count;
             continue;
         };
         for Fresh { at, body } in last {
@@ -108,8 +110,8 @@ pub fn rebuild(
 struct Gathered {
     /// Those of each plan, without holes.
     plans: BTreeMap<PlanKey, Vec<Kept>>,
-    /// The plans that have some from the files, and whether the database does not have the plan.
-    from_files: BTreeMap<PlanKey, bool>,
+    /// The plans that have some from the files, whether the database does not have the plan, and their number.
+    from_files: BTreeMap<PlanKey, (bool, usize)>,
 }
 
 /// Reads the events of the database, then those of the files. A place among all events is given once: files cannot take
@@ -144,7 +146,7 @@ fn gather(root: &Path, rebuilt: &mut Rebuilt) -> Gathered {
         }
         rebuilt.from_files += events.len() - whole;
         let is_unknown = unknown.contains(plan);
-        from_files.insert(plan.clone(), is_unknown);
+        from_files.insert(plan.clone(), (is_unknown, events.len() - whole));
         let is_taken = |event: &Kept| is_unknown || event.seq > MAX_SEQ || !seen.insert(event.seq);
         // What follows in the plan comes later, too.
         if let Some(taken) = events.iter().skip(whole).position(is_taken) {

@@ -86,12 +86,12 @@ pub fn rebuild(storage: &Path) -> Result<Mended, PlansError> {
         };
         let mut events = Vec::new();
         if found.is_unknown {
-            unknown.insert(*plan.id());
             events = pause(&mut plan, &Policy::default(), REASON)
                 .inspect_err(|error| {
                     tracing::warn!(plan = %found.plan, %error, "cannot pause a plan; it is left out");
                 })
                 .ok()?;
+            unknown.insert(*plan.id());
         }
         events.extend(paused(&plan, &mut missing));
         Some(events)
@@ -187,7 +187,7 @@ fn folded(found: &FromFiles<'_>) -> Option<Plan> {
             Ok(folded) => plan = Some(folded),
             Err(error) => {
                 let plan = found.plan;
-                tracing::warn!(%plan, %error, "cannot rebuild a plan; it stays unchanged");
+                tracing::warn!(%plan, %error, "cannot read a plan of the readable files");
                 return None;
             }
         }

@@ -350,6 +350,27 @@ async fn readable_files_of_a_foreign_plan_take_no_place_of_an_event() {
 }
 
 #[tokio::test]
+async fn events_of_a_plan_that_is_left_out_are_not_counted() {
+    let root = tempfile::tempdir().unwrap();
+    let journal = Journal::open(root.path(), with_files()).unwrap();
+    let events: Vec<_> = (1..=3).map(|number| json!({"n": number})).collect();
+    journal.append(append("a", 0, &events)).await.unwrap();
+    journal.close().await;
+    fs::write(root.path().join("plans.db"), vec![b'x'; 9_000]).unwrap();
+    let mut found = 0;
+    let rebuilt = rebuild(root.path(), |plan| {
+        found += plan.events.len();
+        None
+    });
+    let rebuilt = rebuilt.unwrap();
+    assert_eq!(found, 3);
+    assert_eq!(
+        (rebuilt.plans, rebuilt.events, rebuilt.from_files),
+        (0, 0, 0)
+    );
+}
+
+#[tokio::test]
 async fn a_database_that_cannot_be_made_anew_stays_and_one_that_was_is_put_in_its_place() {
     let root = tempfile::tempdir().unwrap();
     let path = |name: &str| root.path().join(name);

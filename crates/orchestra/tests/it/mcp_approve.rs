@@ -397,7 +397,7 @@ fn definition_that_is_too_long_to_be_shown_is_approved_by_its_fingerprint_alone(
     assert_eq!(code, Some(5), "{shown}");
     assert!(!shown.contains("[y/N]"), "{shown}");
     for hint in [
-        "Shorten the command line",
+        "shorten the definition",
         "approve theirs --json",
         "--fingerprint",
     ] {

@@ -175,8 +175,12 @@ pub(super) fn approve(here: &Here, config: &Config, arguments: &Approve) -> Resu
                     }
                 };
                 match approves {
-                    Some(true) if pending.approve(here, server)? => ("approved", shows),
+                    Some(true) if pending.approve(here, server)? => {
+                        record(config, "approve", CallEnd::Answered, server.display_name());
+                        ("approved", shows)
+                    }
                     Some(_) => {
+                        record(config, "approve", CallEnd::Denied, server.display_name());
                         exit = Exit::Denied;
                         ("not approved", shows)
                     }
@@ -198,27 +202,17 @@ pub(super) fn approve(here: &Here, config: &Config, arguments: &Approve) -> Resu
             hint,
         });
     }
-    for (result, end) in [
-        ("approved", CallEnd::Answered),
-        ("not approved", CallEnd::Denied),
-    ] {
-        let of = decided.iter().filter(|one| one.result == result);
-        record(config, "approve", end, of.map(|one| one.name));
-    }
     format.print(&decided, |decided| text(decided, arguments))?;
     Ok(exit)
 }
 
-/// Records an action on servers. A workspace without a board has no audit log.
-fn record<'n>(config: &Config, verb: &str, end: CallEnd, names: impl Iterator<Item = &'n str>) {
-    let mut names = names.peekable();
-    if names.peek().is_none() || !workspace::has_board(&config.workspace) {
+/// Records an action on a server at once, because a later server may end the command. A workspace without a board has
+/// no audit log.
+fn record(config: &Config, verb: &str, end: CallEnd, name: &str) {
+    if !workspace::has_board(&config.workspace) {
         return;
     }
-    let Some(audit) = serving::audit(config) else {
-        return;
-    };
-    for name in names {
+    if let Some(audit) = serving::audit(config) {
         audit.record_action(Action {
             caller: Caller {
                 face: "cli",
@@ -339,6 +333,7 @@ fn follow(here: &Here, config: &Config, arguments: &Approve) -> Result<Exit, Fai
             }
             let workspace = &here.places.workspace;
             here.decide(|decisions| decisions.follow(workspace, &server.name))?;
+            record(config, "follow", CallEnd::Answered, server.display_name());
             release(server)?;
             done.push(Done::new(server.display_name(), TAKEN));
             continue;
@@ -355,12 +350,11 @@ fn follow(here: &Here, config: &Config, arguments: &Approve) -> Result<Exit, Fai
             Some(entry) => entry.set("pins", &json!("follow")),
             None => Ok(()),
         })?;
+        record(config, "follow", CallEnd::Answered, server.display_name());
         release(server)?;
         let written = Done::new(server.display_name(), "`\"pins\": \"follow\"` is written");
         done.push(written.at(file.to_path_buf()).noting(TAKEN));
     }
-    let names = servers.iter().map(|server| server.display_name());
-    record(config, "follow", CallEnd::Answered, names);
     done::print(&done, arguments.json)?;
     Ok(Exit::Ok)
 }
@@ -387,10 +381,9 @@ fn revoke(here: &Here, config: &Config, arguments: &Approve) -> Result<Exit, Fai
             true => "approval taken back",
             false => "was not approved",
         };
+        record(config, "revoke", CallEnd::Answered, server.display_name());
         done.push(Done::new(server.display_name(), result));
     }
-    let names = servers.iter().map(|server| server.display_name());
-    record(config, "revoke", CallEnd::Answered, names);
     done::print(&done, arguments.json)?;
     Ok(Exit::Ok)
 }
@@ -434,8 +427,9 @@ fn switch(
         true => ("enable", "enabled"),
         false => ("disable", "disabled"),
     };
-    let names = servers.iter().map(|server| server.display_name());
-    record(config, verb, CallEnd::Answered, names);
+    for server in &servers {
+        record(config, verb, CallEnd::Answered, server.display_name());
+    }
     let done = servers.iter().map(|server| {
         let done = Done::new(server.display_name(), result);
         match (&server.state, enabled) {
@@ -478,12 +472,9 @@ pub(in crate::commands) fn restart(
     })?;
     let used = used.into_iter().map(&shown);
     let used: Vec<String> = used.collect();
-    record(
-        config,
-        "restart",
-        CallEnd::Answered,
-        used.iter().map(String::as_str),
-    );
+    for name in &used {
+        record(config, "restart", CallEnd::Answered, name);
+    }
     let exit = if idle.is_empty() {
         Exit::Ok
     } else {

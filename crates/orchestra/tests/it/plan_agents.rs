@@ -578,7 +578,7 @@ fn agent_runs_no_file_that_a_job_changed_after_the_agreement() {
     ));
     assert_eq!(ran.code, Some(6), "{ran:?}");
     let error = rig.show("two")["state"]["error"].to_string();
-    assert!(error.contains("`run.sh` there"), "{error}");
+    assert!(error.contains("`run.sh` differs"), "{error}");
     assert_eq!(rig.started(), ["agreed"]);
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use orchestra_plan::{
     event::{Created, What},
-    ids::{JobId, PlanId},
+    ids::{Branch, JobId, PlanId},
     plan::{Job, Plan},
     schedule::{Scheduler, Waiting, waiting},
     status::JobStatus,
@@ -40,6 +40,23 @@ const LOOK: Duration = Duration::from_secs(1);
 const LOOK_CLOSELY: Duration = Duration::from_millis(100);
 
 impl Plans {
+    /// Returns whether a branch exists and contains the merged results of a plan.
+    ///
+    /// # Errors
+    /// When the repository cannot be read, or no longer contains a result.
+    pub async fn is_result_on(&self, branch: &Branch, plan: &Plan) -> Result<bool, PlansError> {
+        let repository = self.0.host.repository().await?;
+        let Some(tip) = repository.tip(branch).await? else {
+            return Ok(false);
+        };
+        for merged in plan.jobs().iter().filter_map(Job::merged) {
+            if !repository.is_ancestor(merged, &tip).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// All plans that can be read, in the order in which they were created. Those of the earlier system that
     /// lie where ours are kept come first, as archived.
     ///

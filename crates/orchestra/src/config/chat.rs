@@ -262,10 +262,12 @@ impl ChatFile {
         let is_unknown = self.backend == Some(BackendKind::Openai) && self.host.is_none();
         let mut refused: Vec<&str> = Vec::new();
         if is_elsewhere || is_unknown {
-            (self.host, self.backend) = (None, None);
-            refused.push(match is_elsewhere {
-                true => "host, which would get the conversation,",
-                false => "backend without a host of this machine, which would send the conversation elsewhere,",
+            let backend = self.backend.take();
+            self.host = None;
+            refused.push(match (is_elsewhere, backend) {
+                (true, None) => "host, which would get the conversation,",
+                (true, Some(_)) => "backend with its host, which would get the conversation,",
+                (false, _) => "backend without a host of this machine, which would send the conversation elsewhere,",
             });
         }
         let mut leave = |is_said: bool, key: &'static str| {

@@ -266,6 +266,14 @@ fn the_settings_of_a_file_are_used() {
         said.err.contains("is ignored, because other people"),
         "{said:?}"
     );
+    assert!(said.err.contains(": host, which"), "{said:?}");
+    // The backend is ignored together with the host.
+    workspace.write(
+        "orchestra.toml",
+        "[chat]\nbackend = \"ollama\"\nhost = \"https://far.example\"\nmodel = \"m\"\n",
+    );
+    let said = workspace.run(words);
+    assert!(said.err.contains(": backend with its host,"), "{said:?}");
 }
 
 /// The value and the origin of a setting.

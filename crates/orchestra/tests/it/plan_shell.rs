@@ -130,6 +130,10 @@ fn a_name_of_several_plans_is_the_open_one_or_the_newest_and_what_was_done_befor
         shown.out.contains("base     same, which was there"),
         "{shown:?}"
     );
+    // A branch that was deleted has no result.
+    git(&workspace, &["branch", "-D", "same"]);
+    let third = run(0);
+    assert!(!third.err.contains("starts from it"), "{third:?}");
     // Another that is open is meant before those that have ended.
     ok(&workspace, &["create", "same.yaml"]);
     let shown = newest(&["show", "Same"]);

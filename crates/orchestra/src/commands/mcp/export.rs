@@ -24,7 +24,7 @@ use crate::{
 /// meaning of each ${input:ID}: VS Code asks for it, most other programs do not. Plugins and remote
 /// orchestrators are omitted.
 #[derive(Debug, Args)]
-#[command(after_help = examples(&["mcp export > mcp.json", "mcp export docs --shape vscode"]))]
+#[command(after_help = examples(&["mcp export > servers.json", "mcp export docs --shape vscode"]))]
 pub(super) struct Arguments {
     /// Names of the servers [default: all that need no approval]
     #[arg(value_name = "NAME")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orchestra_plan::{
     definition::{Definition, DefinitionError, SnapshotValidation},
     draw::{Graph, Paint, terminal},
-    ids::JobId,
+    ids::{Branch, JobId},
     plan::Plan,
     spec::PlanSpec,
     status::PlanStatus,
@@ -89,6 +89,10 @@ pub(super) async fn run(desk: &Desk, given: &Given, format: Format) -> Result<Ex
     let mut spec = file::read(given)?;
     spec.settings.start_paused = false;
     agents::consent(desk, &spec, format).await?;
+    let before = match format {
+        Format::Text => built_upon(desk, spec.settings.target_branch.as_ref()).await?,
+        Format::Json => None,
+    };
     let (answer, plan) = made(desk, given, spec, None).await?;
     if format == Format::Json {
         let (event, name) = ("made", plan.name());
@@ -109,7 +113,7 @@ pub(super) async fn run(desk: &Desk, given: &Given, format: Format) -> Result<Ex
         for line in agent_lines(&answer.agents) {
             output::complain(&line);
         }
-        built_upon(desk, &plan).await?;
+        before.iter().for_each(|line| output::complain(line));
     }
     watch::run(desk, answer.plan, format).await
 }
@@ -123,27 +127,31 @@ fn agent_lines(agents: &[String]) -> Vec<String> {
     }
 }
 
-/// Reports the plan that has ended on the branch of this one before. This one begins from there, and jobs that find
-/// their work done change nothing.
-async fn built_upon(desk: &Desk, plan: &Plan) -> Result<(), Failure> {
-    let asked = plan.settings().target_branch.as_ref();
+/// Returns a message about the plan whose result is on the target branch of a new plan. The new plan starts from that
+/// branch, and jobs that find their work done change nothing.
+async fn built_upon(desk: &Desk, target: Option<&Branch>) -> Result<Option<String>, Failure> {
+    let Some(target) = target else {
+        return Ok(None);
+    };
     let plans = desk.plans().list().await.map_err(failure)?;
     let before = plans.iter().rev().find(|other| {
-        let target = other.branches().map(|branches| &branches.target);
-        other.id() != plan.id()
-            && other.status() == PlanStatus::Succeeded
-            && target.is_some()
-            && target == asked
+        let branches = other.branches();
+        other.status() == PlanStatus::Succeeded
+            && branches.is_some_and(|branches| branches.target == *target)
     });
-    if let (Some(before), Some(target)) = (before, asked) {
-        output::complain(&format!(
+    let Some(before) = before else {
+        return Ok(None);
+    };
+    // Errors of the repository are reported by the plan itself.
+    let is_there = desk.plans().is_result_on(target, before).await;
+    Ok(is_there.unwrap_or(false).then(|| {
+        format!(
             "{target} has the result of plan {} ({}): this plan starts from it, and a job that changes \
              nothing fails unless it sets expectsNoChanges",
             output::in_a_line(before.name()),
             before.id()
-        ));
-    }
-    Ok(())
+        )
+    }))
 }
 
 /// Creates a plan, or finds the plan that was created under its key.

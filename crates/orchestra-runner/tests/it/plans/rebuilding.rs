@@ -108,43 +108,6 @@ async fn a_plan_that_lacks_values_since_its_database_was_damaged_waits_for_them(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plan_of_foreign_files_is_paused_when_the_database_is_rebuilt() {
-    let (rig, other) = (Rig::new(), Rig::new());
-    let mut made = Vec::new();
-    for (rig, name) in [(&rig, "Own"), (&other, "Foreign")] {
-        let plans = rig.plans();
-        let paused = PlanSettings {
-            start_paused: true,
-            ..settings(name)
-        };
-        let jobs = vec![job("one", &[], "echo > one.txt")];
-        made.push(create(&plans, paused, jobs).await.plan);
-        plans.close(PATIENCE).await.unwrap();
-    }
-    let (own, foreign) = (made[0], made[1]);
-    let name = foreign.to_string();
-    let directory = rig.storage().join(&name);
-    fs::rename(other.storage().join(&name), &directory).unwrap();
-    let events = directory.join("events.jsonl");
-    let text = fs::read_to_string(&events).unwrap();
-    let started = text.replace("\"startPaused\":true", "\"startPaused\":false");
-    assert_ne!(text, started);
-    fs::write(&events, started).unwrap();
-    let database = rusqlite::Connection::open(rig.storage().join("plans.db")).unwrap();
-    let damage = "UPDATE event SET json = json || ' '";
-    database.execute_batch(damage).unwrap();
-    drop(database);
-    let mended = rebuild(&rig.storage()).unwrap();
-    assert_eq!(mended.unknown, [foreign].into());
-    let plans = rig.plans();
-    for plan in [own, foreign] {
-        let plan = plans.plan(plan).await.unwrap();
-        assert!(plan.paused().is_some(), "{}", plan.name());
-    }
-    plans.close(PATIENCE).await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_a_newer_program_has_changed_stands_in_no_others_way() {
     let rig = Rig::new();
     let plans = rig.plans();

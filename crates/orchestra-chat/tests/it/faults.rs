@@ -561,7 +561,7 @@ async fn answer_that_is_not_of_a_model_is_reported_with_its_cause() {
             Say::Bytes(vec![b"no room for m-1\n".to_vec()]),
             "it is plain text: no room for m-1",
         ),
-        (Say::Coded("br"), "the content coding \"br\""),
+        (Say::Coded("br"), "the response is compressed (\"br\")"),
     ] {
         let says = || vec![say.clone(); 3];
         let fakes = [Fake::ollama(VERSION, says()), Fake::openai(says())];

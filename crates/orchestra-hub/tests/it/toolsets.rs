@@ -41,7 +41,7 @@ async fn lean_and_groups_show_and_reach_the_same() {
     assert_eq!(names("search"), ["find_tools", "call_tool"]);
     let error = hub.toolset("tasks").unwrap_err();
     assert!(
-        error.to_string().contains("some of memory, other, task;"),
+        error.to_string().contains("some of memory, other, task."),
         "{error}"
     );
     let attachment = hub.attach(caller(), Toolset::Lean);

@@ -400,7 +400,7 @@ fn an_authority_without_a_usable_key_is_never_overwritten() {
         assert!(
             error
                 .to_string()
-                .contains("run `orchestra certs issue other`"),
+                .contains("Run `orchestra certs issue other`"),
             "{error}"
         );
         assert!(matches!(

@@ -668,7 +668,7 @@ async fn who_cannot_begin_says_why_and_leaves_the_place() {
     let told = broken.call(call("echo", json!(1))).await.unwrap_err();
     assert_eq!(
         told.to_string(),
-        "no process runs the plans of this workspace: the disk is full; nothing was done"
+        "nothing was done, because no process runs the plans of this workspace: the disk is full"
     );
     let whole = Seat::open(settings(root.path(), &seq)).unwrap();
     whole.until(|role| matches!(role, Role::Holds(_))).await;

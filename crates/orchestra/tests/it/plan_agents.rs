@@ -567,7 +567,11 @@ fn agent_runs_no_file_that_a_job_changed_after_the_agreement() {
     ));
     assert_eq!(ran.code, Some(6), "{ran:?}");
     let healing = rig.show("one")["state"]["healing"]["error"].to_string();
-    for part in ["`run.sh` differs", "--approve plain", "[agent_not_approved]"] {
+    for part in [
+        "`run.sh` differs",
+        "--approve plain",
+        "[agent_not_approved]",
+    ] {
         assert!(healing.contains(part), "{part}: {healing}");
     }
     rig.run(&["plan", "delete", "Plan"]);

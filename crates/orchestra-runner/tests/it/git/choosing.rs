@@ -205,7 +205,10 @@ async fn an_exclude_file_that_is_a_link_is_left_alone() {
     assert!(!repository.exclude(&["a/"]).await.unwrap());
     let error = repository.exclude(&["b/"]).await.unwrap_err();
     assert_eq!(error.code(), "not-ours");
-    assert!(error.to_string().ends_with("these lines: b/"), "{error}");
+    assert!(
+        error.to_string().ends_with("these lines are missing: b/"),
+        "{error}"
+    );
     assert!(
         error.hint().contains("replace the link"),
         "{}",

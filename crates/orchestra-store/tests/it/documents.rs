@@ -197,7 +197,7 @@ fn what_is_in_the_way_and_what_is_too_much_is_refused() {
         large
             .expect_err("too large")
             .to_string()
-            .contains("split it")
+            .contains("split the document")
     );
     let largest = NewDocument::new(path("x.md"), bytes[1..].into(), None, Expected::Create);
     block(store.write_document(largest.expect("fits"))).expect("written");

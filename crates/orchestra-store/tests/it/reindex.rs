@@ -218,7 +218,7 @@ fn mended(how: &str, by_saving: bool) {
         // Nothing of the damage was touched, or it is mended already.
         Ok(found) => assert_eq!(found, [8], "{how}"),
         Err(ReadError::Fault(fault @ Fault::IndexDamaged)) => {
-            assert!(fault.to_string().contains("try again"), "{fault}");
+            assert!(fault.to_string().contains("Try again"), "{fault}");
         }
         Err(other) => panic!("{how}: {other:?}"),
     }

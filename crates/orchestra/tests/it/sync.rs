@@ -129,19 +129,21 @@ impl Clones {
     /// A tree of the remote that has more files than a list of them could have.
     fn tree_of_many_files(&self) -> String {
         let blob = self.blob(b"");
-        self.tree_of_many(format!("100644 blob {blob}"))
+        self.tree_of_many("f", format!("100644 blob {blob}"))
     }
 
-    /// The same with empty directories.
+    /// The same with empty directories. Their names differ from those of the files, since git would compare both trees at
+    /// each common path when it sends one to a clone that has the other.
     fn tree_of_many_directories(&self) -> String {
         let tree = git_with(&self.remote(), &["mktree"], b"");
-        self.tree_of_many(format!("040000 tree {}", tree.trim()))
+        self.tree_of_many("d", format!("040000 tree {}", tree.trim()))
     }
 
-    fn tree_of_many(&self, mut entry: String) -> String {
+    fn tree_of_many(&self, initial: &str, mut entry: String) -> String {
         for _ in 0..10 {
             let names = 0..20;
-            let entries: String = names.map(|name| format!("{entry}\t{name:02}\n")).collect();
+            let entries = names.map(|name| format!("{entry}\t{initial}{name:02}\n"));
+            let entries: String = entries.collect();
             let tree = git_with(&self.remote(), &["mktree"], entries.as_bytes());
             entry = format!("040000 tree {}", tree.trim());
         }

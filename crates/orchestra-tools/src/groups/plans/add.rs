@@ -51,7 +51,7 @@ changing! {
     struct AddJob {
         producer_id: OwnId,
         task: Task,
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line, or `@agent TASK` for an agent.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line or @agent TASK.")))]
         work: AnyWork,
         name: Option<Name>,
         dependencies: Option<List<OwnId, 0, 100>>,

@@ -161,7 +161,7 @@ changing! {
     struct UpdateJob {
         job_id: Named,
         prechecks: Option<AnyWork>,
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line, or `@agent TASK` for an agent.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line or @agent TASK.")))]
         work: Option<AnyWork>,
         postchecks: Option<AnyWork>,
         expects_no_changes: Option<bool>,

@@ -29,7 +29,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "create_copilot_plan",
             "Create plan",
             Effect::Add,
-            "Create a plan of jobs. The work of a job is a shell line, `@agent TASK` for an agent, or an object. The plan waits for resume_copilot_plan unless startPaused is false.",
+            "Create a plan of jobs. Work is a shell line, `@agent TASK` or an object. The plan waits for resume_copilot_plan unless startPaused is false.",
             create,
         )
         .lasting()
@@ -218,7 +218,7 @@ struct Scaffold {
     clean_up_successful_work: Option<bool>,
     additional_symlink_dirs: Option<SymlinkDirs>,
     start_paused: Option<bool>,
-    #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Check of the result: a shell line, or `@agent TASK` for an agent.")))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line or @agent TASK that checks the result.")))]
     verify_ri: Option<AnyWork>,
     env: Option<Env>,
     resume_after_plan: Option<Named>,

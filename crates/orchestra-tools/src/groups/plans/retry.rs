@@ -42,7 +42,7 @@ pub(super) fn tools() -> Vec<Tool> {
 changing! {
     struct RetryPlan {
         job_ids: Option<List<Named, 0, 100>>,
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line, or `@agent TASK` for an agent.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line or @agent TASK.")))]
         new_work: Option<AnyWork>,
         #[serde(default, deserialize_with = "given")]
         #[cfg_attr(feature = "schema", schemars(schema_with = "AnyWork::or_none"))]
@@ -163,7 +163,7 @@ async fn followed(cx: &PlanCx, done: &Done, any: bool) -> Result<(PlanStatus, u6
 changing! {
     struct RetryJob {
         job_id: Named,
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line, or `@agent TASK` for an agent.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line or @agent TASK.")))]
         new_work: Option<AnyWork>,
         #[serde(default, deserialize_with = "given")]
         #[cfg_attr(feature = "schema", schemars(schema_with = "AnyWork::or_none"))]

@@ -29,7 +29,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "create_copilot_plan",
             "Create plan",
             Effect::Add,
-            "Create a plan of jobs. Work is a shell line, `@agent TASK` or an object. The plan waits for resume_copilot_plan unless startPaused is false.",
+            "Create a plan of jobs. Work is a shell line, `@agent TASK` or an object. It waits for resume_copilot_plan unless startPaused is false.",
             create,
         )
         .lasting()

@@ -34,7 +34,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "resume_copilot_plan",
             "Resume plan",
             Effect::Set,
-            "Start or resume a plan. As an MCP task, the call ends with the plan; canceling it does not stop the plan.",
+            "Start or resume a plan. As an MCP task, it ends with the plan; canceling it does not stop the plan.",
             resume,
         )
         .lasting()

@@ -49,6 +49,8 @@ struct State {
     bytes: usize,
     /// Someone writes, and will look into the queue before it stops.
     writing: bool,
+    /// Threads that wait for `drained`. To wake nobody costs a system call.
+    waiting: usize,
 }
 
 impl FdOutbox {
@@ -73,12 +75,10 @@ impl FdOutbox {
             if !message.is_empty() {
                 state.push(std::mem::take(message));
             }
-            while state.bytes > QUEUE_BYTES && state.writing {
-                state = self
-                    .drained
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
+            let full = |state: &mut State| state.bytes > QUEUE_BYTES && state.writing;
+            state.waiting += 1;
+            let waited = self.drained.wait_while(state, full);
+            waited.unwrap_or_else(PoisonError::into_inner).waiting -= 1;
             return;
         }
         if message.is_empty() && state.queue.is_empty() {
@@ -108,8 +108,10 @@ impl FdOutbox {
             let mut state = outbox.state();
             if state.writing {
                 let writing = |state: &mut State| state.writing;
+                state.waiting += 1;
                 let waited = outbox.drained.wait_timeout_while(state, time, writing);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                state.waiting -= 1;
             }
             if !state.writing {
                 state.writing = true;
@@ -128,11 +130,17 @@ impl FdOutbox {
             self.taken.notify_waiters();
             self.put(&message);
             state = self.state();
-            self.drained.notify_all();
+            self.wake(&state);
         }
         state.writing = false;
-        drop(state);
-        self.drained.notify_all();
+        self.wake(&state);
+    }
+
+    /// Wakes the threads that wait for `drained`.
+    fn wake(&self, state: &State) {
+        if state.waiting > 0 {
+            self.drained.notify_all();
+        }
     }
 
     /// Writes what can be written at once; hands the rest to a thread.
@@ -156,8 +164,7 @@ impl FdOutbox {
         }
         if state.queue.is_empty() {
             state.writing = false;
-            drop(state);
-            self.drained.notify_all();
+            self.wake(&state);
             return;
         }
         drop(state);

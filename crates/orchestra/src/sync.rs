@@ -523,8 +523,7 @@ impl Round<'_> {
         } else if self.store.is_none() {
             let checked = workspace::check_board(&self.config.workspace);
             checked.map_err(|error| match error {
-                // The remote has none.
-                WorkspaceError::NoBoardInClone(path) => WorkspaceError::NoBoard(path),
+                WorkspaceError::NoBoardInClone(path) => WorkspaceError::NoBoardAtRemote(path),
                 error => error,
             })?;
         }

@@ -48,6 +48,12 @@ pub(crate) enum WorkspaceError {
          init`. To use another workspace, pass --workspace", .0.display()
     )]
     NoBoardInClone(PathBuf),
+    /// Neither it nor the remote of its repository has a board.
+    #[error(
+        "no board in {}, and none at the git remote. Run `orchestra sync` first in the clone that has the board, or \
+         create a board with `orchestra init`. To use another workspace, pass --workspace", .0.display()
+    )]
+    NoBoardAtRemote(PathBuf),
     /// It has no board, and that of the main checkout is in files which travel with commits.
     #[error(
         "no board in {}: the board of the main checkout {} is in the files of its branch (mode `checkout`). Commit \

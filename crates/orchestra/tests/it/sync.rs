@@ -482,8 +482,9 @@ fn command_in_a_clone_without_a_board_names_sync() {
     assert!(refused.err.contains("`orchestra sync`"), "{refused:?}");
     // The remote has no board either.
     let refused = clones.run(&two, &["sync"]);
-    assert!(refused.err.contains("no board in"), "{refused:?}");
-    assert!(!refused.err.contains("`orchestra sync`"), "{refused:?}");
+    let expected =
+        "none at the git remote. Run `orchestra sync` first in the clone that has the board";
+    assert!(refused.err.contains(expected), "{refused:?}");
     git(&two, &["remote", "remove", "origin"]);
     let refused = clones.run(&two, &list);
     assert!(!refused.err.contains("`orchestra sync`"), "{refused:?}");

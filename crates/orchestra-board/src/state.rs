@@ -176,19 +176,19 @@ impl State {
         match self {
             Self::InProgress => Some("implement it; leaving needs evidence of the tests you ran"),
             Self::ReadyForTesting => Some(
-                "waits for a tester; advance without evidence to start testing; release_task hands it over",
+                "waits for a tester; advance without evidence to start testing; release_task lets another agent take it",
             ),
             Self::InTesting => {
                 Some("verify coverage and edge cases; leaving needs evidence of that")
             }
             Self::ReadyForDocs => Some(
-                "waits for documentation; advance without evidence to start writing; release_task hands it over",
+                "waits for documentation; advance without evidence to start writing; release_task lets another agent take it",
             ),
             Self::InDocs => {
                 Some("write the documentation; leaving needs evidence of what was written")
             }
             Self::Documented => Some(
-                "waits for review; advance without evidence to start it; release_task hands it over",
+                "waits for review; advance without evidence to start it; release_task lets another agent take it",
             ),
             Self::InReview => {
                 Some("review it; advance with evidence to approve, or reject it with a reason")

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{Hub, ToolDescriptor};
 
 /// The tools of a working day.
-const LEAN: [&str; 20] = [
+const LEAN: [&str; 21] = [
     "list_projects",
     "create_project",
     "get_project_status",
@@ -19,6 +19,7 @@ const LEAN: [&str; 20] = [
     "claim_task",
     "set_current_task",
     "advance_task",
+    "release_task",
     "reject_task",
     "search",
     "get_workflow_status",
@@ -51,7 +52,7 @@ pub enum Toolset {
     Search,
     /// What a list names.
     Listed {
-        /// The groups of built-in tools; `lean` among them stands for the twenty, `all` for every
+        /// The groups of built-in tools; `lean` among them stands for the tools of a working day, `all` for every
         /// one.
         groups: BTreeSet<String>,
         /// The servers whose tools are shown; `None` for all.

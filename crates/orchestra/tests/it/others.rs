@@ -157,7 +157,7 @@ fn a_short_list_of_tools_is_about_the_built_in_ones() {
         (ours, servers)
     };
     let both = ["memory__say_hello", "shell__say_hello"].map(str::to_owned);
-    assert_eq!(seen("lean"), (20, both.to_vec()));
+    assert_eq!(seen("lean"), (21, both.to_vec()));
     let (tasks, servers) = seen("task");
     assert!(tasks > 0 && tasks < 20, "{tasks}");
     assert_eq!(servers, both);

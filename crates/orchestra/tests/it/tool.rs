@@ -33,7 +33,7 @@ fn tools_are_listed_for_people_and_programs() {
             .out,
     )
     .unwrap();
-    assert_eq!(lean["total"], 20);
+    assert_eq!(lean["total"], 21);
 }
 
 #[test]

@@ -72,10 +72,12 @@ pub enum ExpandError {
         variable: String,
     },
     /// Something else.
-    #[error("unknown placeholder ${{{0}}}; write $$ for a literal $")]
+    #[error("the placeholder ${{{0}}} is not known; to write a dollar sign, use $$")]
     Unknown(String),
     /// An opening without an end.
-    #[error("${{ without a closing }}; write $$ for a literal $")]
+    #[error(
+        "a placeholder begins with ${{ and has no closing brace; to write a dollar sign, use $$"
+    )]
     Open,
     /// A file of variables.
     #[error("the environment file {}: {what}", path.display())]

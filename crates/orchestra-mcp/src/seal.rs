@@ -32,7 +32,7 @@ pub(crate) struct Sealer {
 /// Text that is no state sealed here for this request, or is one that has lapsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "was not issued for this request, or has expired; repeat the call without it and without inputResponses"
+    "was not issued for this request, or has expired; make the call again without requestState and inputResponses"
 )]
 pub(crate) struct NotSealedHere;
 

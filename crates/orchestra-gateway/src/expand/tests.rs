@@ -107,10 +107,10 @@ fn what_is_not_there_is_named_and_values_are_not() {
             "${input:other-id}",
             "set the environment variable ORCHESTRA_INPUT_OTHER_ID",
         ),
-        ("${a b}", "unknown placeholder ${a b}"),
-        ("${}", "unknown placeholder ${}"),
-        ("${command:x}", "unknown placeholder ${command:x}"),
-        ("${TOKEN", "without a closing }"),
+        ("${a b}", "placeholder ${a b} is not known"),
+        ("${}", "placeholder ${} is not known"),
+        ("${command:x}", "placeholder ${command:x} is not known"),
+        ("${TOKEN", "has no closing brace"),
     ] {
         let Transport::Stdio(stdio) = &mut config.transport else {
             unreachable!()

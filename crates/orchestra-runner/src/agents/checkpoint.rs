@@ -71,7 +71,7 @@ pub enum ManifestError {
         source: serde_json::Error,
     },
     /// It says what cannot be taken.
-    #[error("the checkpoint manifest {} {problem}", path.display())]
+    #[error("the checkpoint manifest {} is not usable: {problem}", path.display())]
     Content {
         /// Which.
         path: PathBuf,
@@ -129,11 +129,11 @@ pub fn read_manifest(
     };
     let pieces_max = pieces_max.min(MAX_REMAINING);
     let problem = if manifest.version != 1 {
-        format!("has version {}; 1 is known", manifest.version)
+        format!("its version is {}, but must be 1", manifest.version)
     } else if !(1..=pieces_max).contains(&manifest.remaining.len()) {
-        format!("needs 1 to {pieces_max} pieces in `remaining`")
+        format!("`remaining` must have 1 to {pieces_max} pieces")
     } else if !manifest.remaining.iter().all(is_piece) {
-        format!("needs a `task` of 1 to {MAX_TASK_CHARS} characters in each piece of `remaining`")
+        format!("each piece of `remaining` must have a `task` of 1 to {MAX_TASK_CHARS} characters")
     } else {
         return Ok(Some(manifest));
     };
@@ -186,7 +186,7 @@ mod tests {
         for (value, expected) in [
             (
                 json!({"version": 2, "remaining": [{"task": "a"}]}),
-                "1 is known",
+                "but must be 1",
             ),
             (json!({"version": 1, "remaining": []}), "1 to 8 pieces"),
             (json!({"version": 1, "remaining": pieces}), "1 to 8 pieces"),

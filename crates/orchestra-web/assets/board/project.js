@@ -46,7 +46,7 @@ export function unknownProject(root, slug, projects) {
       "div.empty",
       {},
       h("h1", {}, "Project not found"),
-      h("p", {}, "No project is named ", h("code", {}, slug), ". The board has these projects:"),
+      h("p", {}, "The board has no project with the name ", h("code", {}, slug), ". It has these projects:"),
       h("ul.plain-list", {}, projects.map((project) => h("li", {}, link(`/board/${encodeURIComponent(project.slug)}`, {}, project.name)))),
       make(),
     ),

@@ -222,5 +222,5 @@ async fn a_job_whose_agent_says_wrongly_what_is_left_fails_with_words() {
     let made = create(&plans, settings("Wrong"), jobs).await;
     let plan = ended(&plans, made.plan).await;
     let error = found(&plan, "large").error().unwrap();
-    assert!(error.contains("needs 1 to 8 pieces"), "{error}");
+    assert!(error.contains("must have 1 to 8 pieces"), "{error}");
 }

@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     /// Path of a plugin program to run, instead of the ID of a configured plugin
     #[arg(long, value_name = "PROGRAM", conflicts_with = "id")]
     binary: Option<PathBuf>,
-    /// Plugin id of the program of --binary, if its manifest has none
+    /// Plugin id of the program that --binary names, if the manifest of the program contains no id
     #[arg(long = "id", value_name = "ID", requires = "binary")]
     as_id: Option<String>,
     /// Arguments for the program that --binary names

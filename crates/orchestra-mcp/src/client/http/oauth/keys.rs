@@ -30,7 +30,7 @@ pub(super) enum KeyError {
         "the algorithm {0} is not supported or does not fit the key; supported are ES256, ES384, RS256 and EdDSA"
     )]
     Algorithm(String),
-    #[error("the system provides no random bytes, or the key cannot sign")]
+    #[error("signing failed: the system provides no random bytes, or the key is not suitable")]
     Sign,
 }
 

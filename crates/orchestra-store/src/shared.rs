@@ -36,6 +36,9 @@ const QUIET_COMMITS: u64 = 32;
 /// Maximum time that the removal of a directory takes, and the interval of looks at its files.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
 const REMOVAL_LOOK: Duration = Duration::from_millis(2);
+/// How long a check of the place of a board holds for further reads. A check looks at three files and a header, which
+/// takes a sixth of the time of a call. A read that is under way does not notice either that its board was moved.
+const CHECK_HOLDS: Duration = Duration::from_millis(1);
 /// How many notices a slow listener may lag behind.
 const NOTICES: usize = 1_024;
 
@@ -81,6 +84,8 @@ struct Readers {
     idle: Vec<Connection>,
     /// The database file that the connections belong to.
     file: Option<FileId>,
+    /// When the place of the board was checked last, for a read that was allowed.
+    checked: Option<Instant>,
 }
 
 /// Whether a close watch begins or ends.
@@ -113,6 +118,7 @@ impl Shared {
             readers: Mutex::new(Readers {
                 idle: Vec::new(),
                 file,
+                checked: None,
             }),
             reports: Arc::default(),
             mending: AtomicU64::new(u64::MAX),
@@ -154,14 +160,27 @@ impl Shared {
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
-        let (connection, file) = self.take_reader()?;
-        self.place_check.check_configuration()?;
+        let now = Instant::now();
+        let checked = self.take_checked_reader(now);
+        let is_checked = checked.is_some();
+        let (connection, file) = match checked {
+            Some(reader) => reader,
+            None => {
+                let reader = self.take_reader()?;
+                self.place_check.check_configuration()?;
+                reader
+            }
+        };
         connection
             .prepare_cached("BEGIN")
             .and_then(|mut begin| begin.execute([]))
             .map_err(ReadError::from)?;
-        if is_stub(&connection)? {
-            return Err(self.moved().into());
+        if !is_checked {
+            if is_stub(&connection)? {
+                return Err(self.moved().into());
+            }
+            let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+            readers.checked = Some(now);
         }
         let reader = Reader::new(&connection).at(self.options.clock.now());
         // What was found before concerns another database, perhaps.
@@ -260,6 +279,14 @@ impl Shared {
         let latest = pulse::latest(&connection).ok();
         self.return_reader(connection, file);
         Ok((latest, file))
+    }
+
+    /// Takes a reader of which the place was checked lately. See [`CHECK_HOLDS`].
+    fn take_checked_reader(&self, now: Instant) -> Option<(Connection, Option<FileId>)> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = now.saturating_duration_since(readers.checked?);
+        let connection = (age < CHECK_HOLDS).then(|| readers.idle.pop())??;
+        Some((connection, readers.file))
     }
 
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {

@@ -1,5 +1,7 @@
 //! Projects and issues: one by one, and in lists.
 
+use std::sync::LazyLock;
+
 use orchestra_board::{AgentName, IssueId, Refusal, Slug, Timestamp, next_task};
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
@@ -199,10 +201,12 @@ impl<'a> Reader<'a> {
 
     /// An issue with all that belongs to it, by its id or an alias.
     pub(crate) fn find_issue(&self, project: &Slug, id: &IssueId) -> Read<Option<IssueRow>> {
-        let sql = format!(
-            "{ISSUE} WHERE i.project = (SELECT id FROM project WHERE slug = ?1) AND i.prefix = ?2 AND i.number = ?3"
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
+        static SQL: LazyLock<String> = LazyLock::new(|| {
+            format!(
+                "{ISSUE} WHERE i.project = (SELECT id FROM project WHERE slug = ?1) AND i.prefix = ?2 AND i.number = ?3"
+            )
+        });
+        let mut statement = self.connection.prepare_cached(&SQL)?;
         let mut rows = statement.query(params![project.as_str(), id.prefix(), id.number()])?;
         if let Some(row) = rows.next()? {
             let mut found = issue_row(project, row)?;
@@ -222,8 +226,8 @@ impl<'a> Reader<'a> {
 
     /// Statement of [`Reader::row_of`]. A list prepares it once.
     pub(super) fn statement_by_row(&self) -> Read<CachedStatement<'a>> {
-        let sql = format!("{ISSUE} WHERE i.id = ?1");
-        Ok(self.connection.prepare_cached(&sql)?)
+        static SQL: LazyLock<String> = LazyLock::new(|| format!("{ISSUE} WHERE i.id = ?1"));
+        Ok(self.connection.prepare_cached(&SQL)?)
     }
 
     fn row_of(

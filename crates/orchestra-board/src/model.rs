@@ -187,7 +187,9 @@ impl View for Model {
             .filter(|issue| issue.project == *project)
             .filter_map(|issue| Some((rank(issue.kind, issue.priority, issue.state)?, issue)))
             .collect();
-        ranked.sort_by(|(a, left), (b, right)| a.cmp(b).then_with(|| left.id.cmp(&right.id)));
+        orchestra_sort::sort_by(&mut ranked, |(a, left), (b, right)| {
+            a.cmp(b).then_with(|| left.id.cmp(&right.id))
+        });
         for (_, issue) in ranked {
             if visit(issue.clone())?.is_break() {
                 break;

@@ -85,7 +85,9 @@ impl Index {
             }
         }
         let mut ranked: Vec<(usize, f64)> = scores.into_iter().collect();
-        ranked.sort_by(|(left, more), (right, less)| less.total_cmp(more).then(left.cmp(right)));
+        orchestra_sort::sort_by(&mut ranked, |(left, more), (right, less)| {
+            less.total_cmp(more).then(left.cmp(right))
+        });
         ranked.into_iter().map(|(place, _)| place).collect()
     }
 }

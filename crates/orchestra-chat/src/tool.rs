@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use orchestra_hub::CompiledSchema;
+use orchestra_schema::CompiledSchema;
 use serde_json::{Map, Value, json};
 
 use crate::{

@@ -29,7 +29,7 @@ fn write(value: &Value, text: &mut String) {
     match value {
         Value::Object(members) => {
             let mut members: Vec<_> = members.iter().collect();
-            members.sort_by_key(|(key, _)| key.as_str());
+            orchestra_sort::sort_by_key(&mut members, |(key, _)| key.as_str());
             text.push('{');
             for (at, (key, value)) in members.into_iter().enumerate() {
                 if at > 0 {

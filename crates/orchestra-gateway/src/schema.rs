@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use orchestra_hub::CompiledSchema;
+use orchestra_schema::CompiledSchema;
 use orchestra_wire::RawJson;
 use serde_json::Value;
 

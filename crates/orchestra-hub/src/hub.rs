@@ -298,7 +298,7 @@ impl Hub {
                 None => all.push(Some(slot)),
             }
         }
-        ordered.sort_by_key(|(place, _)| *place);
+        orchestra_sort::sort_by_key(&mut ordered, |(place, _)| *place);
         let mut ordered = ordered.into_iter().map(|(_, slot)| slot);
         let all = all.into_iter();
         registry.slots = all
@@ -318,7 +318,7 @@ impl Hub {
     pub fn collisions(&self) -> Vec<Collision> {
         let mut collisions: Vec<Collision> = self.0.registry().collisions.iter().cloned().collect();
         let key = |of: &Collision| (of.newcomer.to_string(), of.kind, of.name.clone());
-        collisions.sort_by_key(key);
+        orchestra_sort::sort_by_key(&mut collisions, key);
         collisions
     }
 
@@ -378,7 +378,7 @@ impl Hub {
             .iter()
             .map(|(name, metrics)| metrics.report(name))
             .collect();
-        reports.sort_by(|a, b| a.name.cmp(&b.name));
+        orchestra_sort::sort_by(&mut reports, |a, b| a.name.cmp(&b.name));
         reports
     }
 }

@@ -25,8 +25,6 @@ mod provider;
 mod pump;
 mod request;
 mod reserved;
-mod schema_check;
-mod schema_cost;
 mod search;
 mod skills;
 mod slot;
@@ -59,8 +57,6 @@ pub use request::{
     Answers, Caller, ClientFeatures, CompletionRef, Cx, Later, ProgressListener, ProgressSink,
     Remark, Request, Target,
 };
-pub use schema_check::{CompiledSchema, SchemaError, SchemaViolation};
-pub use schema_cost::SchemaCostError;
 pub use search::TOOLS as SEARCH_TOOLS;
 pub use skills::{
     MAX_SKILL_BYTES, MAX_SKILL_FILES, Sha256Digest, SkillAnswer, SkillDescriptor, SkillError,

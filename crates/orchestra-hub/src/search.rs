@@ -181,7 +181,7 @@ fn find(view: &View, arguments: &FindArguments) -> Outcome {
         .filter(|(score, _)| words.is_empty() || score.0 > 0)
         .collect();
     // Stable, so that equal scores keep the catalog's order.
-    hits.sort_by_key(|(score, _)| *score);
+    orchestra_sort::sort_by_key(&mut hits, |(score, _)| *score);
     let limit = arguments
         .limit
         .as_ref()

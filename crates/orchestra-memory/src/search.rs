@@ -112,14 +112,14 @@ pub fn search(reader: &Reader<'_>, ask: &Search<'_>) -> Result<Vec<Found>, ReadE
     rows.dedup();
     let counter = Counter::new(&query);
     let mut pool = read(reader, ask, &counter, &rows)?;
-    pool.sort_by(order);
+    orchestra_sort::sort_by(&mut pool, order);
     add_turns(reader, ask, &counter, &mut pool)?;
     score::lend(&query, &mut pool);
     for candidate in &mut pool {
         candidate.scored = query.score(&candidate.item, &candidate.counted);
     }
     pool.retain(|candidate| admitted(ask, &candidate.item));
-    pool.sort_by(order);
+    orchestra_sort::sort_by(&mut pool, order);
     let hits: Vec<(i64, f64)> = pool
         .iter()
         .filter(|candidate| candidate.scored.score > 0.0)

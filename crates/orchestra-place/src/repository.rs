@@ -219,7 +219,7 @@ pub(crate) fn checkouts(common: &Path) -> Vec<Checkout> {
         let top = file.parent()?.to_owned();
         Some(Checkout { top, own })
     }));
-    checkouts.sort_by(|a, b| a.own.cmp(&b.own));
+    orchestra_sort::sort_by(&mut checkouts, |a, b| a.own.cmp(&b.own));
     checkouts
 }
 

@@ -130,7 +130,7 @@ impl Skills {
                 seen.skills.push(skill.clone());
             }
         }
-        seen.skills.sort_by(|a, b| a.uri().cmp(b.uri()));
+        orchestra_sort::sort_by(&mut seen.skills, |a, b| a.uri().cmp(b.uri()));
         let before = self.seen();
         let changes = Changes {
             files: changed_files(&before, &seen),

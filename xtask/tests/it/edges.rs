@@ -12,6 +12,7 @@ const PURE: &[&str] = &[
     "orchestra-board",
     "orchestra-plan",
     "orchestra-secret",
+    "orchestra-sort",
 ];
 
 /// What must be nowhere below a pure crate.

@@ -98,7 +98,7 @@ fn answer(
             question: index,
             text: text.clone(),
         });
-        session.answers.sort_by_key(|answer| answer.question);
+        orchestra_sort::sort_by_key(&mut session.answers, |answer| answer.question);
     }
     session.current += 1;
     session.status = PrdStatus::InProgress;

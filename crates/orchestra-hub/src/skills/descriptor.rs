@@ -162,7 +162,7 @@ impl SkillDescriptor {
         if description.trim().is_empty() || characters > MAX_DESCRIPTION_CHARS {
             return Err(SkillError::Description);
         }
-        files.sort_by(|a, b| a.uri.cmp(&b.uri));
+        orchestra_sort::sort_by(&mut files, |a, b| a.uri.cmp(&b.uri));
         check_files(root, &files)?;
         let frontmatter = RawJson::of(frontmatter).expect("a map of JSON values has a JSON form");
         Ok(Self {

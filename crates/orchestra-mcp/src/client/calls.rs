@@ -321,7 +321,7 @@ impl Client {
             }
             is_used
         });
-        all.sort_by(|one, other| one.clients.cmp(&other.clients));
+        orchestra_sort::sort_by(&mut all, |one, other| one.clients.cmp(&other.clients));
         all
     }
 

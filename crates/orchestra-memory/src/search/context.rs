@@ -111,7 +111,7 @@ pub fn gather(reader: &Reader<'_>, asked: &Asked<'_>) -> Result<Context, ReadErr
         pieces.extend(issues(reader, asked)?);
         pieces.extend(plans(reader, asked)?);
     }
-    pieces.sort_by(|a, b| b.score.total_cmp(&a.score));
+    orchestra_sort::sort_by(&mut pieces, |a, b| b.score.total_cmp(&a.score));
     Ok(fit(pieces, asked))
 }
 
@@ -146,7 +146,7 @@ fn other(counter: &Counter<'_>, kind: PieceKind) -> Option<Piece> {
 
 /// Scores of things that are compared among themselves only: the best becomes [`BESIDE`].
 fn beside(mut pieces: Vec<Piece>) -> Vec<Piece> {
-    pieces.sort_by(|a, b| b.score.total_cmp(&a.score));
+    orchestra_sort::sort_by(&mut pieces, |a, b| b.score.total_cmp(&a.score));
     let best = pieces.first().map_or(1.0, |piece| piece.score);
     for piece in &mut pieces {
         piece.score = (BESIDE * piece.score / best * 1_000.0).round() / 1_000.0;
@@ -199,7 +199,7 @@ fn plans(reader: &Reader<'_>, asked: &Asked<'_>) -> Result<Vec<Piece>, ReadError
         };
         pieces.push((piece, is_part.then_some(plan.id)));
     }
-    pieces.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
+    orchestra_sort::sort_by(&mut pieces, |(a, _), (b, _)| b.score.total_cmp(&a.score));
     pieces.truncate(EACH);
     // One that may be shown whole is read whole; one that is too long for that is cut.
     for (piece, id) in &mut pieces {

@@ -96,7 +96,9 @@ pub fn fuse(by_words: ByWords<'_>, near: &[Near], weight: f64) -> Vec<(i64, f64)
         }
     }
     let mut fused: Vec<(i64, (f64, usize))> = sums.into_iter().collect();
-    fused.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then(a.1.1.cmp(&b.1.1)));
+    orchestra_sort::sort_by(&mut fused, |a, b| {
+        b.1.0.total_cmp(&a.1.0).then(a.1.1.cmp(&b.1.1))
+    });
     fused
         .into_iter()
         .map(|(row, (sum, _))| (row, sum))

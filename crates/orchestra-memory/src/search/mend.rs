@@ -29,7 +29,7 @@ pub(super) fn mend(
         }
         if at == last {
             let mut longer = reader.words_beginning(&word.text)?;
-            longer.sort_by_key(String::len);
+            orchestra_sort::sort_by_key(&mut longer, String::len);
             longer.truncate(MAX_CHOICES);
             word.mended = longer;
         }

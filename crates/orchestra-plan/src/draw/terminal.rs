@@ -47,7 +47,7 @@ fn list(graph: &Graph<'_>, columns: usize, paint: Paint, text: &mut String) {
     let names = nodes.iter().map(|node| width(&cut(node.name, columns / 2)));
     let name_width = names.max().unwrap_or_default();
     let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by_key(|node| graph.layer(*node));
+    orchestra_sort::sort_by_key(&mut order, |node| graph.layer(*node));
     for place in order {
         let (node, look) = (&nodes[place], graph.look(place));
         let name = cut(node.name, columns / 2);

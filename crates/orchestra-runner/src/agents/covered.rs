@@ -311,7 +311,9 @@ impl Texts {
                 ordered.push((has_blanks, parts));
             }
         }
-        ordered.sort_by_key(|(has_blanks, parts)| (*has_blanks, parts.len()));
+        orchestra_sort::sort_by_key(&mut ordered, |(has_blanks, parts)| {
+            (*has_blanks, parts.len())
+        });
         let parts = ordered.into_iter().flat_map(|(_, parts)| parts);
         texts.all.extend(parts);
         texts

@@ -92,7 +92,7 @@ pub fn rebuild(
     }
     rebuilt.plans = plans.len();
     let mut events: Vec<Kept> = plans.into_values().flatten().collect();
-    events.sort_by_key(|event| event.seq);
+    orchestra_sort::sort_by_key(&mut events, |event| event.seq);
     // The damaged one stays in its place until the new one is whole and on the disk.
     remove_unfinished(root)?;
     let id = match Reader::new(root).identity() {

@@ -259,7 +259,7 @@ fn check_tables(connection: &Connection) -> Result<(), Fault> {
 fn remove_foreign(connection: &Connection) -> Result<(), Fault> {
     let mut foreign = find_foreign(connection)?;
     // A view goes last: its triggers go with it.
-    foreign.sort_by_key(|found| found.kind == "view");
+    orchestra_sort::sort_by_key(&mut foreign, |found| found.kind == "view");
     for Foreign { kind, name } in &foreign {
         tracing::warn!(
             kind,

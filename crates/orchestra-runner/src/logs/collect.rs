@@ -93,7 +93,7 @@ pub fn to_remove(all: &[Kept], policy: Policy, now: u64) -> Vec<usize> {
     let mut places: Vec<usize> = (0..all.len())
         .filter(|place| all[*place].ended.is_some() && all[*place].bytes > 0)
         .collect();
-    places.sort_by_key(|place| all[*place].worth());
+    orchestra_sort::sort_by_key(&mut places, |place| all[*place].worth());
     let mut bytes: u64 = all.iter().map(|kept| kept.bytes).sum();
     let is_old = |kept: &Kept| {
         let most = match kept.newest || kept.failed {

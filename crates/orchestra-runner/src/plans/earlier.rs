@@ -77,7 +77,7 @@ impl Earlier {
             };
             plans.extend(plan);
         }
-        plans.sort_by_key(|plan| plan.created_at());
+        orchestra_sort::sort_by_key(&mut plans, |plan| plan.created_at());
         plans
     }
 
@@ -106,7 +106,7 @@ impl Earlier {
     /// Digest of all that copies of the plans are made of; `None` where there are no plans.
     fn digest(&self, workspace: &Path) -> Result<Option<String>, PlansError> {
         let mut plans = self.all(&HashSet::new());
-        plans.sort_by_key(|plan| *plan.id());
+        orchestra_sort::sort_by_key(&mut plans, |plan| *plan.id());
         if plans.is_empty() {
             return Ok(None);
         }

@@ -72,7 +72,7 @@ impl Plans {
             let moved: HashSet<PlanId> = ours.iter().map(|plan| *plan.id()).collect();
             former.retain(|plan| !known.contains(plan.id()) && !moved.contains(plan.id()));
             ours.extend(former);
-            ours.sort_by_key(|plan| (plan.created_at(), *plan.id()));
+            orchestra_sort::sort_by_key(&mut ours, |plan| (plan.created_at(), *plan.id()));
             let mut plans = earlier.all(&known);
             plans.extend(ours);
             Ok(plans)

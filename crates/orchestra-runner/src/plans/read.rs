@@ -79,7 +79,7 @@ impl Folded {
     pub(crate) fn all(&self) -> Result<Vec<Arc<Plan>>, PlansError> {
         let mut plans = self.all_kept()?.plans;
         plans.retain(|plan| !plan.is_deleted());
-        plans.sort_by_key(|plan| (plan.created_at(), *plan.id()));
+        orchestra_sort::sort_by_key(&mut plans, |plan| (plan.created_at(), *plan.id()));
         Ok(plans)
     }
 

@@ -104,7 +104,9 @@ fn renumber_one(
                 }
             }
         }
-        all.sort_by_key(|told| (told.place.story.is_some(), told.place.epic.is_some()));
+        orchestra_sort::sort_by_key(&mut all, |told| {
+            (told.place.story.is_some(), told.place.epic.is_some())
+        });
         match renumber_files(engine, all) {
             // For instance because its parent was deleted as well. The file stays as it is.
             Err(DoctorError::Files(FilesError::Refused(refusal))) => {

@@ -101,7 +101,7 @@ fn canonical(value: Value, depth: usize) -> Result<Value, MetadataError> {
         }
         Value::Object(fields) => {
             let mut fields: Vec<(String, Value)> = fields.into_iter().collect();
-            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            orchestra_sort::sort_by(&mut fields, |a, b| a.0.cmp(&b.0));
             let mut sorted = Map::new();
             for (key, value) in fields {
                 if key.chars().count() > Metadata::MAX_KEY_CHARS {

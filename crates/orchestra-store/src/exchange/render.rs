@@ -117,7 +117,7 @@ fn history_of(contents: &IssueContents) -> String {
     let mut uids = uid::OfLines::new(contents.uid());
     let mut lines = Vec::with_capacity(contents.events.len());
     let mut events: Vec<_> = contents.events.iter().collect();
-    events.sort_by_key(|event| event.at);
+    orchestra_sort::sort_by_key(&mut events, |event| event.at);
     for event in events {
         let Some(line) = history::line(event) else {
             continue;
@@ -150,7 +150,7 @@ fn add_memory(files: &mut Files, project: &ProjectContents) {
         segments.entry(segment).or_default().push(chunk.clone());
     }
     for (segment, mut chunks) in segments {
-        chunks.sort_by_key(|chunk| chunk.id.number());
+        orchestra_sort::sort_by_key(&mut chunks, |chunk| chunk.id.number());
         let place = Place::Chunks(slug.clone(), segment);
         add(files, &place, records::write_chunks(slug, &chunks));
     }

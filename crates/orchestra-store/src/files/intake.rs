@@ -92,7 +92,7 @@ impl Engine {
             let gone = self.stat(&path).is_ok_and(|stat| stat.is_none());
             ordered.push((gone, unit.depth(), unit));
         }
-        ordered.sort_by_key(|(gone, depth, _)| (*gone, *depth));
+        orchestra_sort::sort_by_key(&mut ordered, |(gone, depth, _)| (*gone, *depth));
         let mut later = BTreeSet::new();
         // Contents are read batch by batch, so that however much has changed, little is held.
         for batch in ordered.chunks(BATCH) {
@@ -197,7 +197,7 @@ impl Engine {
             Ok(refused)
         })?;
         refused.retain(|_| units.len() > 1);
-        refused.sort_by_key(|unit| std::cmp::Reverse(unit.depth()));
+        orchestra_sort::sort_by_key(&mut refused, |unit| std::cmp::Reverse(unit.depth()));
         for unit in refused {
             if let Some(candidate) = self.gather(unit)? {
                 self.take_in_batch(vec![Arc::new(candidate)], course)?;

@@ -327,7 +327,9 @@ fn chunks(reader: &Reader<'_>, project: Slug, segment: u64) -> Read<Option<Rende
 
 fn sessions(reader: &Reader<'_>, project: Slug) -> Read<Option<Rendered>> {
     let mut sessions = all(|page| reader.sessions(&project, page))?;
-    sessions.sort_by(|a, b| (a.started_at, &a.id).cmp(&(b.started_at, &b.id)));
+    orchestra_sort::sort_by(&mut sessions, |a, b| {
+        (a.started_at, &a.id).cmp(&(b.started_at, &b.id))
+    });
     // The newest ones, as far as they fit.
     let mut bytes = 0;
     let fits = |session: &&crate::SessionRecord| {

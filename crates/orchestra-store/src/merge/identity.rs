@@ -89,7 +89,7 @@ impl Identities {
             .filter(|(_, uid)| !self.ids.contains_key(uid))
             .map(|(id, uid)| (id, *uid))
             .collect();
-        news.sort_by_key(|(id, uid)| {
+        orchestra_sort::sort_by_key(&mut news, |(id, uid)| {
             let issue = &theirs.issues[*id].issue;
             (depth(issue), issue.created_at, *uid)
         });
@@ -246,7 +246,9 @@ impl Identities {
                 deleted.push(stone);
             }
         }
-        deleted.sort_by(|a, b| (a.at, &a.id, a.uid).cmp(&(b.at, &b.id, b.uid)));
+        orchestra_sort::sort_by(&mut deleted, |a, b| {
+            (a.at, &a.id, a.uid).cmp(&(b.at, &b.id, b.uid))
+        });
         deleted
     }
 

@@ -59,7 +59,7 @@ pub(super) fn merge(
     let known = Lines::of(&events);
     let news = theirs.events.iter().filter(|event| !known.has(event));
     events.extend(news.cloned());
-    events.sort_by_key(|event| event.at);
+    orchestra_sort::sort_by_key(&mut events, |event| event.at);
     let mut contents = IssueContents { issue, events };
     contents.record(conflicts, cx);
     contents

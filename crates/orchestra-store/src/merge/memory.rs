@@ -302,7 +302,7 @@ fn merge_session(ours: &mut SessionRecord, mut theirs: SessionRecord) {
     }
     news.retain(|event| !ours.events.contains(event));
     ours.events.extend(news);
-    ours.events.sort_by_key(|event| event.at);
+    orchestra_sort::sort_by_key(&mut ours.events, |event| event.at);
     ours.started_at = ours.started_at.min(theirs.started_at);
     ours.ended_at = ours.ended_at.max(theirs.ended_at);
 }

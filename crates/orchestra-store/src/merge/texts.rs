@@ -61,7 +61,7 @@ pub(super) fn merge(
         };
         add_plan(&mut merged.plans, plan, &text);
     }
-    merged.plans.sort_by(|(a, _), (b, _)| a.id.cmp(&b.id));
+    orchestra_sort::sort_by(&mut merged.plans, |(a, _), (b, _)| a.id.cmp(&b.id));
 }
 
 type Aside = Vec<(&'static str, String)>;
@@ -140,7 +140,7 @@ fn merge_requests(merged: &mut ProjectContents, theirs: &[Request]) {
         merged.project.next_request = merged.project.next_request.max(next);
         merged.requests.push(request);
     }
-    merged.requests.sort_by_key(|request| request.number);
+    orchestra_sort::sort_by_key(&mut merged.requests, |request| request.number);
 }
 
 /// Adds a plan under its name, or under a free one beside another plan of that name.

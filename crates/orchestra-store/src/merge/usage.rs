@@ -121,7 +121,7 @@ fn merge_sessions(
         let session = &record.session;
         (session.ended_at.is_none(), session.started_at)
     };
-    merged.sort_by_key(|record| std::cmp::Reverse(age(record)));
+    orchestra_sort::sort_by_key(&mut merged, |record| std::cmp::Reverse(age(record)));
     merged
 }
 
@@ -201,7 +201,7 @@ pub(super) fn merge_hook_events(ours: &[HookEvent], theirs: &[HookEvent]) -> Vec
     let numbers = ours.iter().map(|event| event.0.number);
     let first = numbers.min().unwrap_or(1).max(1);
     let mut merged: Vec<HookEvent> = ours.iter().cloned().chain(news).collect();
-    merged.sort_by_key(|event| event.0.at);
+    orchestra_sort::sort_by_key(&mut merged, |event| event.0.at);
     for (number, event) in (first..).zip(&mut merged) {
         event.0.number = number;
     }

@@ -99,7 +99,7 @@ pub(crate) fn read_prd_session(
         });
         row.finish()?;
     }
-    answers.sort_by_key(|answer| answer.question);
+    orchestra_sort::sort_by_key(&mut answers, |answer| answer.question);
     let phases = fields.list("phases", Slug::parse)?;
     fields.finish()?;
     Ok(PrdSession {
@@ -154,7 +154,7 @@ pub(crate) fn read_requests(
         requests.push(request);
         row.finish()?;
     }
-    requests.sort_by_key(|request| request.number);
+    orchestra_sort::sort_by_key(&mut requests, |request| request.number);
     fields.finish()?;
     Ok(requests)
 }
@@ -322,7 +322,7 @@ pub(crate) fn read_hook_events(name: &str, text: &str) -> Result<Vec<HookEventRe
         row.finish()?;
     }
     fields.finish()?;
-    events.sort_by_key(|event| event.number);
+    orchestra_sort::sort_by_key(&mut events, |event| event.number);
     Ok(events)
 }
 

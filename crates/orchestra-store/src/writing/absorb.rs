@@ -93,7 +93,7 @@ impl Writing<'_> {
             .map(|(_, contents)| contents)
             .collect();
         // Parents first.
-        changed.sort_by_key(|contents| match contents.issue.kind {
+        orchestra_sort::sort_by_key(&mut changed, |contents| match contents.issue.kind {
             Kind::Epic => 0,
             Kind::Story => 1,
             Kind::Task | Kind::Bug | Kind::Hotfix => 2,

@@ -188,7 +188,7 @@ impl Writing<'_> {
     pub(super) fn put_hook_events(&mut self, events: &[HookEventRecord]) -> Write<()> {
         self.execute("DELETE FROM hook_event", [])?;
         let mut events: Vec<&HookEventRecord> = events.iter().collect();
-        events.sort_by_key(|event| event.number);
+        orchestra_sort::sort_by_key(&mut events, |event| event.number);
         let surplus = events
             .len()
             .saturating_sub(usize::try_from(MAX_HOOK_EVENTS).unwrap_or(usize::MAX));

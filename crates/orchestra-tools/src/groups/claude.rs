@@ -148,7 +148,7 @@ fn described(
             });
         }
     }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
+    orchestra_sort::sort_by(&mut found, |a, b| a.name.cmp(&b.name));
     found.truncate(MAX_LISTED);
     Ok(found)
 }

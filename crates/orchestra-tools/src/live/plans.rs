@@ -100,7 +100,9 @@ struct Gone {
 
 pub(super) async fn list(plans: &Plans) -> Result<String, LiveError> {
     let mut all = plans.list().await?;
-    all.sort_by_key(|plan| (Reverse(plan.created_at().get()), *plan.id()));
+    orchestra_sort::sort_by_key(&mut all, |plan| {
+        (Reverse(plan.created_at().get()), *plan.id())
+    });
     let unreadable = plans.unreadable().await?;
     let untrusted = plans.waiting_for_trust().await?;
     let rows = all

@@ -238,7 +238,7 @@ pub(super) const ALL: &[Schemas] = &[
     #[test]
     fn generated_schemas_match_the_structs() {
         let mut tools = groups::all();
-        tools.sort_by(|a, b| a.descriptor.name.cmp(&b.descriptor.name));
+        orchestra_sort::sort_by(&mut tools, |a, b| a.descriptor.name.cmp(&b.descriptor.name));
         let mut wanted = HEADER.to_owned();
         for tool in &tools {
             let derived = (tool.derived)();

@@ -158,7 +158,7 @@ pub(super) fn names_in(
         let is_text = name.to_str().is_ok();
         names.push((name.to_string_lossy().into_owned(), kind, is_text));
     }
-    names.sort_by(|a, b| a.0.cmp(&b.0));
+    orchestra_sort::sort_by(&mut names, |a, b| a.0.cmp(&b.0));
     Ok(Some(names))
 }
 

@@ -232,7 +232,9 @@ pub(crate) fn input(value: &Value) -> CstInputValue {
         Value::Object(members) => {
             let mut members: Vec<(&String, &Value)> = members.iter().collect();
             let place = |key: &str| MEMBERS.iter().position(|member| *member == key);
-            members.sort_by_key(|(key, _)| (place(key).unwrap_or(MEMBERS.len()), *key));
+            orchestra_sort::sort_by_key(&mut members, |(key, _)| {
+                (place(key).unwrap_or(MEMBERS.len()), *key)
+            });
             let members = members
                 .into_iter()
                 .map(|(key, value)| (key.clone(), input(value)));

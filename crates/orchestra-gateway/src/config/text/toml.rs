@@ -45,7 +45,7 @@ fn node(lines: &Lines<'_>, value: Spanned<DeValue<'_>>) -> Node {
 /// A table, in the order of the file.
 fn map(lines: &Lines<'_>, table: DeTable<'_>) -> Value {
     let mut entries: Vec<_> = table.into_iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
+    orchestra_sort::sort_by_key(&mut entries, |(key, _)| key.span().start);
     let members = entries.into_iter().map(|(key, value)| Member {
         place: lines.place(key.span().start),
         key: key.into_inner().into_owned(),

@@ -147,9 +147,12 @@ impl Sketch {
                 }
             })
             .collect();
-        keyed.sort_by(|(sum, count, _), (other_sum, other_count, _)| {
-            (sum * other_count).cmp(&(other_sum * count))
-        });
+        orchestra_sort::sort_by(
+            &mut keyed,
+            |(sum, count, _), (other_sum, other_count, _)| {
+                (sum * other_count).cmp(&(other_sum * count))
+            },
+        );
         self.layers[layer] = keyed.into_iter().map(|(_, _, slot)| slot).collect();
         self.number(layer);
     }

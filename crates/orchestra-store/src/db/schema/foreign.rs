@@ -73,7 +73,7 @@ impl ForeignObjects {
             }
         }
         // A view goes last: its triggers go with it.
-        foreign.sort_by_key(|found| found.kind == "view");
+        orchestra_sort::sort_by_key(&mut foreign, |found| found.kind == "view");
         Ok(Self(foreign))
     }
 

@@ -77,9 +77,7 @@ impl Walk {
     fn files(&mut self, directory: &str) -> Result<(), FilesError> {
         let mut listing = self.list(directory)?;
         // Numbered ones in the order of their numbers.
-        listing
-            .files
-            .sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        orchestra_sort::sort_by(&mut listing.files, |a, b| (a.len(), a).cmp(&(b.len(), b)));
         for path in listing.files {
             self.file(path);
         }

@@ -173,13 +173,13 @@ impl Told {
             .iter()
             .map(|(name, counts)| (name.as_str(), uses(counts)))
             .collect();
-        tools.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        orchestra_sort::sort_by_key(&mut tools, |(_, count)| std::cmp::Reverse(*count));
         let mut files: Vec<(&str, u64)> = self
             .files
             .iter()
             .map(|(name, count)| (name.as_str(), *count))
             .collect();
-        files.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        orchestra_sort::sort_by_key(&mut files, |(_, count)| std::cmp::Reverse(*count));
         let tools = named(&tools, |(name, count)| format!("{name} {count}"));
         let mut text = format!("Made of hook events: {calls} tool calls ({tools})");
         // Writing to a text cannot fail.

@@ -163,7 +163,7 @@ async fn list(cx: PlanCx, args: ListPlans) -> Result<Listed, Failure> {
     };
     let mut plans = cx.plans.plans().await?;
     plans.retain(|plan| filter.shows(plan));
-    plans.sort_by_key(|plan| place(plan));
+    orchestra_sort::sort_by_key(&mut plans, |plan| place(plan));
     let total = plans.len();
     let from = after.map_or(0, |after| {
         plans.partition_point(|plan| place(plan) <= after)

@@ -101,7 +101,9 @@ fn repeated(value: &Value, found: &mut Vec<(String, Value)>) {
         Value::Array(items) => items.iter().for_each(|item| repeated(item, found)),
         _ => {}
     }
-    found.sort_by_key(|(_, schema)| std::cmp::Reverse(schema.to_string().len()));
+    orchestra_sort::sort_by_key(found, |(_, schema)| {
+        std::cmp::Reverse(schema.to_string().len())
+    });
 }
 
 fn same(value: &Value, wanted: &Value) -> usize {

@@ -47,7 +47,7 @@ impl Row {
             .into_iter()
             .map(|listed| Self::of(listed, now))
             .collect();
-        rows.sort_by_key(|row| !is_authority(&row.name));
+        orchestra_sort::sort_by_key(&mut rows, |row| !is_authority(&row.name));
         Ok(rows)
     }
 

@@ -14,9 +14,14 @@ use orchestra_gateway::config::merged;
 use orchestra_plan::{spec::PlanSpec, work::WorkSpec};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use serde_path_to_error::Segment;
+use toml::de::{DeTable, DeValue};
 
 use super::Given;
 use crate::{exit::Failure, output};
+
+type JsonReader<'a> = serde_json::Deserializer<serde_json::de::SliceRead<'a>>;
+type JsonError = serde_path_to_error::Error<serde_json::Error>;
 
 /// The longest file: some hundred jobs with long instructions.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -180,11 +185,7 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
                 None => in_field(error),
             })
         }
-        Language::Toml => {
-            let reader = toml::Deserializer::parse(text).map_err(|error| error.to_string())?;
-            let plan = serde_path_to_error::deserialize(reader);
-            plan.map_err(|error| of_toml(text, &error))
-        }
+        Language::Toml => of_toml(text),
         Language::Toon => {
             let value: Value =
                 toon_format::decode_default(text).map_err(|error| error.to_string())?;
@@ -198,9 +199,8 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
 /// # Errors
 /// A message with the field, and its line and column.
 fn of_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
-    // The reader of the arguments of tools: another one would generate the code of all types of plans again.
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(in_field)?;
+    let value = from_json(&mut reader).map_err(in_field)?;
     reader.end().map_err(|error| error.to_string())?;
     Ok(value)
 }
@@ -211,12 +211,71 @@ fn of_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
 /// A message with the field. Its line in the JSON is not one of the file.
 fn of_value<T: DeserializeOwned>(value: &impl Serialize) -> Result<T, String> {
     let json = serde_json::to_vec(value).map_err(|error| error.to_string())?;
-    let mut reader = serde_json::Deserializer::from_slice(&json);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let what = error.inner().to_string();
-        let end = what.rfind(" at line ").unwrap_or(what.len());
-        words::at(&error.path().to_string(), &what[..end])
+    let read = from_json(&mut serde_json::Deserializer::from_slice(&json));
+    read.map_err(|error| words::at(&error.path().to_string(), &without_place(&error)))
+}
+
+/// Reads a text of TOML, by way of JSON: another reader of all types of plans would be 390 KB of the program.
+///
+/// # Errors
+/// A message with the field, and its line and column.
+fn of_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let json = serde_json::to_vec(&table).map_err(|error| error.to_string())?;
+    let read = from_json(&mut serde_json::Deserializer::from_slice(&json));
+    read.map_err(|error| {
+        let mut what = without_place(&error);
+        if let Some(before) = start_in_toml(text, error.path(), what.starts_with("unknown field")) {
+            let line = before.matches('\n').count() + 1;
+            let column = before
+                .chars()
+                .rev()
+                .take_while(|letter| *letter != '\n')
+                .count()
+                + 1;
+            what.push_str(&format!(" at line {line} column {column}"));
+        }
+        words::at(&error.path().to_string(), &what)
     })
+}
+
+/// Returns the text of TOML before a value, or before its key. An unknown key has a path, but no value that is wrong.
+fn start_in_toml<'a>(
+    text: &'a str,
+    path: &serde_path_to_error::Path,
+    is_key: bool,
+) -> Option<&'a str> {
+    let table = DeTable::parse(text).ok()?.into_inner();
+    let mut value = DeValue::Table(table);
+    let mut start = 0;
+    for segment in path.iter() {
+        let inner = match (segment, value) {
+            (Segment::Map { key }, DeValue::Table(table)) => {
+                let (key, inner) = table.into_iter().find(|(name, _)| name.get_ref() == key)?;
+                start = key.span().start;
+                inner
+            }
+            (Segment::Seq { index }, DeValue::Array(list)) => list.into_iter().nth(*index)?,
+            _ => break,
+        };
+        if !is_key {
+            start = inner.span().start;
+        }
+        value = inner.into_inner();
+    }
+    text.get(..start)
+}
+
+/// Reads JSON as the arguments of tools are read: another reader would generate the code of all types of plans again.
+fn from_json<T: DeserializeOwned>(reader: &mut JsonReader<'_>) -> Result<T, JsonError> {
+    serde_path_to_error::deserialize(reader)
+}
+
+/// What is wrong, without the line of a JSON text that the user never saw.
+fn without_place(error: &JsonError) -> String {
+    let mut what = error.inner().to_string();
+    what.truncate(what.rfind(" at line ").unwrap_or(what.len()));
+    what
 }
 
 /// The line that a reader of YAML stopped at, or the one behind it, where a tab stands before its text.
@@ -234,21 +293,6 @@ fn indented_by_tab(text: &str, error: &serde_norway::Error) -> Option<usize> {
 /// What is wrong, with the field that it is about.
 fn in_field<E: Display>(error: serde_path_to_error::Error<E>) -> String {
     words::at(&error.path().to_string(), &error.inner().to_string())
-}
-
-/// The same of TOML, whose reader shows the line where others number it.
-fn of_toml(text: &str, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
-    let inner = error.inner();
-    let place = inner.span().and_then(|span| text.get(..span.start));
-    let place = place.map(|before| {
-        let (line, rest) = match before.rsplit_once('\n') {
-            Some((above, rest)) => (above.lines().count() + 1, rest),
-            None => (1, before),
-        };
-        format!(" at line {line} column {}", rest.chars().count() + 1)
-    });
-    let what = format!("{}{}", inner.message(), place.unwrap_or_default());
-    words::at(&error.path().to_string(), &what)
 }
 
 #[cfg(test)]

@@ -329,7 +329,7 @@ impl Model {
     /// Those that run go first, then the newest.
     fn sort_plans(&mut self) {
         let order = |plan: &Plan| (plan.is_ended(), std::cmp::Reverse(plan.created_at));
-        self.plans.sort_by_key(order);
+        orchestra_sort::sort_by_key(&mut self.plans, order);
     }
 }
 

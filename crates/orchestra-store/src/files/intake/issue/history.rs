@@ -82,6 +82,6 @@ pub(super) fn take_in(
         return Ok(());
     }
     all.append(&mut news);
-    all.sort_by_key(|event| event.at);
+    orchestra_sort::sort_by_key(&mut all, |event| event.at);
     Ok(work.load_history(&place.project, &place.id, &all)?)
 }

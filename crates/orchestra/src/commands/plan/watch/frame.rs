@@ -78,7 +78,7 @@ fn chosen(plan: &Plan, room: usize) -> (Vec<usize>, Option<String>) {
         _ => 5,
     };
     let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|at| rank(jobs[*at].status()));
+    orchestra_sort::sort_by_key(&mut order, |at| rank(jobs[*at].status()));
     let hidden = order.split_off(room - 1);
     order.sort_unstable();
     let kinds = JobStatus::ALL.into_iter().filter_map(|status| {

@@ -3,7 +3,7 @@
 use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
-use crate::schema_cost::{MAX_BACKTRACKS, SchemaCostError, bound_schema, bound_validation};
+use crate::cost::{MAX_BACKTRACKS, SchemaCostError, bound_schema, bound_validation};
 
 /// Largest schema that is compiled, in bytes of JSON.
 const MAX_BYTES: usize = 128 * 1024;

@@ -786,8 +786,8 @@ fn catch_up(store: &Store) {
     }
 }
 
-/// The board that was opened for a workspace.
+/// The board that was opened for a workspace. Without one, the remote had none to create it from.
 fn opened<'a>(store: Option<&'a Store>, config: &Config) -> Result<&'a Store, SyncError> {
-    let missing = || WorkspaceError::NoBoard(config.workspace.clone());
+    let missing = || WorkspaceError::NoBoardAtRemote(config.workspace.clone());
     Ok(store.ok_or_else(missing)?)
 }

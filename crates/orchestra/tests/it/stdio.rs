@@ -154,7 +154,7 @@ fn toolsets_and_formats_are_chosen_by_flags_and_configuration() {
     assert_eq!(count(&["stdio", "--tools", "lean"]), 21);
     assert_eq!(count(&["stdio", "--tools", "search"]), 2);
     workspace.write("orchestra.toml", "tools = \"lean\"\nformat = \"toon\"\n");
-    assert_eq!(count(&["stdio"]), 20);
+    assert_eq!(count(&["stdio"]), 21);
     assert_eq!(count(&["stdio", "--tools", "all"]), all);
 
     let mut session = Session::start(workspace.command(["stdio"]));

@@ -1,6 +1,8 @@
 //! What the threads of a store share: the queue of the writer, the connections for reading, and
 //! word of what was committed.
 
+mod readers;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,16 +31,11 @@ use crate::{
     Submission, exchange, home,
 };
 
-/// The most connections for reading that are kept while nobody reads.
-const IDLE_READERS: usize = 4;
 /// After how many commits the thread behind the writer is woken where nobody listens.
 const QUIET_COMMITS: u64 = 32;
 /// Maximum time that the removal of a directory takes, and the interval of looks at its files.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
 const REMOVAL_LOOK: Duration = Duration::from_millis(2);
-/// How long a check of the place of a board holds for further reads. A check looks at three files and a header, which
-/// takes a sixth of the time of a call. A read that is under way does not notice either that its board was moved.
-const CHECK_HOLDS: Duration = Duration::from_millis(1);
 /// How many notices a slow listener may lag behind.
 const NOTICES: usize = 1_024;
 
@@ -279,65 +276,6 @@ impl Shared {
         let latest = pulse::latest(&connection).ok();
         self.return_reader(connection, file);
         Ok((latest, file))
-    }
-
-    /// Takes a reader of which the place was checked lately. See [`CHECK_HOLDS`].
-    fn take_checked_reader(&self, now: Instant) -> Option<(Connection, Option<FileId>)> {
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = now.saturating_duration_since(readers.checked?);
-        let connection = (age < CHECK_HOLDS).then(|| readers.idle.pop())??;
-        Some((connection, readers.file))
-    }
-
-    fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {
-        if self.is_current() {
-            self.place_check.check_directory_beside()?;
-        } else {
-            self.place_check.check()?;
-            if let Some(reader) = self.reader_of_replacement() {
-                return Ok(reader);
-            }
-        }
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        let (idle, file) = (readers.idle.pop(), readers.file);
-        drop(readers);
-        if let Some(connection) = idle {
-            return Ok((connection, file));
-        }
-        let Home::Shared(home) = &self.options.home else {
-            return Ok((db::open_reader(&self.paths)?, file));
-        };
-        home.wait_for_database(&self.paths)?;
-        match db::open_reader(&self.paths) {
-            // It was removed again since.
-            Err(_) if home.awaits_database(&self.paths)? => self.take_reader(),
-            opened => Ok((opened?, file)),
-        }
-    }
-
-    /// Opens this user's database that has replaced the open one. The writer reopens it a little later; readers see
-    /// acknowledged changes of other programs before that.
-    fn reader_of_replacement(&self) -> Option<(Connection, Option<FileId>)> {
-        let Home::Shared(home) = &self.options.home else {
-            return None;
-        };
-        let file = FileId::of(&self.paths.database)?;
-        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_other = readers.file.is_some_and(|open| open != file);
-        drop(readers);
-        if !is_other {
-            return None;
-        }
-        let connection = db::open_reader(&self.paths).ok()?;
-        let listing = home.listing(&connection).ok()?;
-        (listing == Listing::Here).then_some((connection, Some(file)))
-    }
-
-    fn return_reader(&self, connection: Connection, file: Option<FileId>) {
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.file == file && readers.idle.len() < IDLE_READERS {
-            readers.idle.push(connection);
-        }
     }
 
     /// Whether the database file is still the one that was opened.

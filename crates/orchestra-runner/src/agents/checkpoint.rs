@@ -192,7 +192,7 @@ mod tests {
             (json!({"version": 1, "remaining": pieces}), "1 to 8 pieces"),
             (
                 json!({"version": 1, "remaining": [{"task": " "}]}),
-                "needs a `task`",
+                "must have a `task`",
             ),
             (json!({"version": 1}), "not have the required form"),
         ] {

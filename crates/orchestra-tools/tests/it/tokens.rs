@@ -20,7 +20,7 @@ async fn the_tools_fit_their_budget() {
     let bench = Bench::new();
     let catalog = bench.builtin.catalog().borrow().clone();
     let shown = |tool: &ToolDescriptor| Toolset::Lean.shows(tool);
-    assert_eq!(catalog.tools.iter().filter(|tool| shown(tool)).count(), 20);
+    assert_eq!(catalog.tools.iter().filter(|tool| shown(tool)).count(), 21);
     let mut costs: Vec<(usize, &str)> = catalog
         .tools
         .iter()

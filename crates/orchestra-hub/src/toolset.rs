@@ -45,7 +45,7 @@ pub enum Toolset {
     /// Every tool.
     #[default]
     All,
-    /// The twenty tools of a working day, without the arguments that are seldom needed, and the
+    /// The tools of a working day, without the arguments that are seldom needed, and the
     /// tools of other servers.
     Lean,
     /// `find_tools` and `call_tool`, which reach every tool.
@@ -201,7 +201,7 @@ impl Toolset {
         }
     }
 
-    /// Whether `tool`, which is shown, is shown in short: as one of the twenty, and not because its
+    /// Whether `tool`, which is shown, is shown in short: as a tool of a working day, and not because its
     /// group is named or all are wanted.
     pub(crate) fn shortens(&self, tool: &ToolDescriptor) -> bool {
         match self {
@@ -257,7 +257,7 @@ impl Hub {
     }
 }
 
-/// Whether it is one of the twenty.
+/// Whether it is a tool of a working day.
 fn is_lean(tool: &ToolDescriptor) -> bool {
     LEAN.contains(&tool.name.as_str())
 }

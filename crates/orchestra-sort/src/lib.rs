@@ -2,7 +2,7 @@
 //!
 //! The sort of the standard library is compiled again for each type of item and each comparison: 5 KB of machine code
 //! each time. The functions of this crate sort the indices of the items with one copy of that code, and then swap the
-//! items into that order. They need a word of memory per item, and call the comparison through a pointer: use the
+//! items into that order. They need up to two words of memory per item, and call the comparison through a pointer: use the
 //! standard library where that matters.
 
 use std::cmp::Ordering;

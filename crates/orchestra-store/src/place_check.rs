@@ -10,14 +10,14 @@ use crate::db::Paths;
 use crate::shared::Shared;
 use crate::{Fault, Home};
 
-/// Configuration that decides where a board is. It is looked at before each use of an open board.
+/// Configuration that decides where a board is. It is looked at before an open board is used.
 pub trait HomeCheck: fmt::Debug + Send + Sync {
     /// Returns what was changed so that the board belongs elsewhere, or may not be used; `None` otherwise. It is called
-    /// before each read and each transaction, so that it must be quick.
+    /// before each transaction, and before a read unless it was called in the last millisecond: it must be quick.
     fn objection(&self) -> Option<String>;
 }
 
-/// Check of an open board before each use.
+/// Check of an open board before it is used.
 #[derive(Debug)]
 pub(crate) struct PlaceCheck {
     /// The directory without which the board is another one, and that of the workspace in the main checkout, whose path

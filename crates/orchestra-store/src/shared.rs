@@ -177,7 +177,10 @@ impl Shared {
                 return Err(self.moved().into());
             }
             let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-            readers.checked = Some(now);
+            // A database that replaced this one has no idle readers yet.
+            if readers.file == file {
+                readers.checked = Some(now);
+            }
         }
         let reader = Reader::new(&connection).at(self.options.clock.now());
         // What was found before concerns another database, perhaps.

@@ -319,6 +319,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn thread_with_a_full_queue_goes_on_after_the_client_has_read() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let outbox = FdOutbox::new(File::from(OwnedFd::from(ours)), Handle::current());
+        let mut message = Rope::new();
+        message.push(&vec![b'x'; QUEUE_BYTES]);
+        let bytes = 3 * message.len();
+        outbox.send(message.clone());
+        outbox.send(message.clone());
+        let waiting = {
+            let outbox = Arc::clone(&outbox);
+            std::thread::spawn(move || outbox.write(&mut message))
+        };
+        while outbox.state().waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+        // Nothing but `drained` ends the wait of this thread.
+        theirs.read_exact(&mut vec![0; bytes]).unwrap();
+        waiting.join().unwrap();
+        assert_eq!(outbox.state().waiting, 0);
+    }
+
+    #[tokio::test]
     async fn an_output_that_does_not_block_is_waited_for() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();

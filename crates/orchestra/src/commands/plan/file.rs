@@ -221,6 +221,10 @@ fn of_value<T: DeserializeOwned>(value: &impl Serialize) -> Result<T, String> {
 /// A message with the field, and its line and column.
 fn of_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    // JSON has no such numbers, and `null` would mean that the field is not set.
+    if let Some(path) = table.iter().find_map(|(key, value)| not_finite(value, key)) {
+        return Err(words::at(&path, "a finite number is expected"));
+    }
     let json = serde_json::to_vec(&table).map_err(|error| error.to_string())?;
     let read = from_json(&mut serde_json::Deserializer::from_slice(&json));
     read.map_err(|error| {
@@ -237,6 +241,22 @@ fn of_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
         }
         words::at(&error.path().to_string(), &what)
     })
+}
+
+/// Returns the path of a number that is infinite or not a number.
+fn not_finite(value: &toml::Value, at: &str) -> Option<String> {
+    match value {
+        toml::Value::Float(number) => (!number.is_finite()).then(|| at.to_owned()),
+        toml::Value::Array(list) => {
+            let mut items = list.iter().enumerate();
+            items.find_map(|(index, item)| not_finite(item, &format!("{at}[{index}]")))
+        }
+        toml::Value::Table(table) => {
+            let mut members = table.iter();
+            members.find_map(|(key, member)| not_finite(member, &format!("{at}.{key}")))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the text of TOML before a value, or before its key. An unknown key has a path, but no value that is wrong.

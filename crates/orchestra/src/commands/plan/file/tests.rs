@@ -75,7 +75,27 @@ fn what_is_wrong_is_named_with_its_place() {
         (
             TOML.replace("task = 'Answer", "tsak = 'Answer"),
             Language::Toml,
-            "; did you mean `task`?",
+            " at line 8 column 1; did you mean `task`?",
+        ),
+        (
+            TOML.replace("task = 'Answer queries'\n", ""),
+            Language::Toml,
+            "jobs[1]: missing field `task` at line 6 column 1",
+        ),
+        (
+            format!("{TOML}[[jobs]]\nproducerId = 7\n"),
+            Language::Toml,
+            "at line 12 column 14",
+        ),
+        (
+            format!("{TOML}[jobs.budget]\ncost = inf\n"),
+            Language::Toml,
+            "jobs[1].budget.cost: a finite number is expected",
+        ),
+        (
+            format!("maxParallel = nan\n{TOML}"),
+            Language::Toml,
+            "maxParallel: a finite number is expected",
         ),
         (
             YAML.replace("    task: Build", "\ttask: Build"),

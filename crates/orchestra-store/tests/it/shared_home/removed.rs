@@ -54,6 +54,8 @@ fn change_after_a_removal_is_seen_by_the_next_read_of_another_program() {
     let main = checkouts.open_without_files("main");
     fill(&main);
     let linked = checkouts.open_without_files("linked");
+    // Has a connection to the first database from here on.
+    assert!(has(&linked, "MA-3"));
     for number in 4..7 {
         remove(&checkouts.home().directory());
         add_task(&main, "Next");

@@ -59,7 +59,7 @@ fn change_after_a_removal_is_seen_by_the_next_read_of_another_program() {
     for number in 4..7 {
         remove(&checkouts.home().directory());
         add_task(&main, "Next");
-        // The second read comes within the time for which a check of the place holds.
+        // A check of the place by the first read must not count for the connection to the removed database.
         assert!(has(&linked, &format!("MA-{number}")), "{number}");
         assert!(has(&linked, &format!("MA-{number}")), "{number}");
     }

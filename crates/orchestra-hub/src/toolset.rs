@@ -201,8 +201,8 @@ impl Toolset {
         }
     }
 
-    /// Whether `tool`, which is shown, is shown in short: as a tool of a working day, and not because its
-    /// group is named or all are wanted.
+    /// Returns whether a tool that is shown is shown in short: it is lean, and neither its group nor all tools are
+    /// selected.
     pub(crate) fn shortens(&self, tool: &ToolDescriptor) -> bool {
         match self {
             Self::All | Self::Search => false,
@@ -257,7 +257,7 @@ impl Hub {
     }
 }
 
-/// Whether it is a tool of a working day.
+/// Returns whether a tool is one of the toolset `lean`.
 fn is_lean(tool: &ToolDescriptor) -> bool {
     LEAN.contains(&tool.name.as_str())
 }

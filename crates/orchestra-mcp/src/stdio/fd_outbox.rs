@@ -49,7 +49,7 @@ struct State {
     bytes: usize,
     /// Someone writes, and will look into the queue before it stops.
     writing: bool,
-    /// Threads that wait for `drained`. To wake nobody costs a system call.
+    /// Threads that wait for `drained`. Without one, no wake-up is needed, which is a system call.
     waiting: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A damaged database is made anew from what can be read of it and from the readable files.
+//! A damaged database is rebuilt from its readable parts and from the readable files.
 
 use orchestra_runner::journal::rebuild;
 
@@ -121,7 +121,7 @@ async fn a_database_that_cannot_be_made_anew_stays_and_one_that_was_is_put_in_it
     let told = Journal::open(root.path(), Options::default()).unwrap_err();
     assert!(matches!(told, Fault::Damaged), "{told:?}");
     fs::remove_dir(path("plans.db.rebuilt")).unwrap();
-    // Whoever was stopped before the end had moved the damaged one aside, but not all of it.
+    // A rebuild that was stopped has moved only a part of the damaged database aside.
     fs::rename(path("plans.db"), path("plans.db.damaged-1")).unwrap();
     fs::write(path("plans.db.rebuilt"), &whole).unwrap();
     fs::write(path("plans.db-wal"), b"of the damaged one").unwrap();
